@@ -153,6 +153,13 @@ void check_groups(pipeline& p) {
                 s.position_of("optional"),
                 fmt::format("stage \"{}\" is read by others; optional = true is for stages without outputs",
                             s.name));
+        if (s.every > 1 && (s.has_output || s.inputs.empty() || s.latest()))
+            refuse(
+                s.position_of("every"),
+                fmt::format("stage \"{}\": every = {} is for stages with inputs, without outputs, that get "
+                            "frames in order (group = \"blocking\"), because a frame that it does not take "
+                            "would be a gap in an output ring",
+                            s.name, s.every));
         if (s.group != group_kind::latest) continue;
         const source_position& at = s.position_of("group");
         if (s.inputs.empty())

@@ -120,6 +120,7 @@ ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output) {
     to.latest = s.latest();
     to.optional = s.optional;
     to.skips = s.skips();
+    to.every = s.every;
     to.window = output.window.value_or(0);
     return to;
 }

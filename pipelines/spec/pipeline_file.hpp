@@ -113,6 +113,7 @@ struct stage_spec {
                                        ///< empty
     std::optional<u32> in_flight;      ///< frames in flight in one instance; empty: auto (depth_plan.hpp)
     u32 instances = 1;
+    u32 every = 1;         ///< takes each N-th frame; no frame in between waits for it
     bool standby = false;  ///< keeps a warm standby per instance; the default for a stage in Python
     restart_policy restart = restart_policy::always;
     u32 max_attempts = 3;         ///< number of deaths over one frame before the frame is passed on as a

@@ -39,6 +39,7 @@ constexpr number_range turn_length{1, max_in_flight, "frames", "", "\"auto\" or 
 constexpr number_range window_frames{1, shm::max_window, "frames", "", "\"auto\""};
 constexpr number_range instance_count{1, max_instances, "processes"};
 constexpr number_range attempts{1, ring::max_failures, "deaths"};
+constexpr number_range distance{1, 1'000'000, "frames"};
 
 bool is_stage_name(const std::string& name) {
     return !name.empty() && name.size() <= max_name &&
@@ -308,6 +309,10 @@ const key_row<stage_spec> stage_rows[] = {
      [](auto& r, auto key, auto& s) { s.instances = read_u32(r, key, s.instances, instance_count); },
      [](auto& s) { return json(s.instances); }, &instance_count,
      "Number of processes that share the stage's frames."},
+    {"every", [](auto& r, auto key, auto& s) { s.every = read_u32(r, key, s.every, distance); },
+     [](auto& s) { return json(s.every); }, &distance,
+     "The stage takes each N-th frame, beginning with frame 0; the frames in between pass it without a wait. "
+     "Only for a stage without outputs."},
     {"standby", [](auto& r, auto key, auto& s) { s.standby = r.flag(key, s.standby); },
      [](auto& s) { return json(s.standby); }, "true or false",
      "Whether each process has a warm replacement, which takes over when the process dies.",

@@ -82,7 +82,7 @@ std::vector<std::string> names_of(const std::vector<u32>& tags, const std::strin
     return out;
 }
 
-constexpr const char* suspended_mark = "-";
+constexpr const char *suspended_mark = "-", *every_mark = "every";
 
 bool read_number(const std::string& text, u64& out) {
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -250,14 +250,13 @@ u64 ledger_reader::size() const {
 u64 ledger_reader::first_undelivered(u64 from) const {
     const frame_claims claims = frame_claims::load(path_);
     for (u64 at = std::max(from, folded_end(path_));;) {
-        const auto records = read(at, records_at_once);
-        const auto unmarked = std::find_if_not(records.begin(), records.end(), is_marked);
-        at += static_cast<u64>(unmarked - records.begin());
-        if (unmarked == records.end()) continue;
-        if (claims.includes(at)) return at;
-        // Frames that bypassed the sink are not read one by one: there may be millions of them.
+        // A range of frames that bypassed the sink is not read: it may have millions of frames.
         at = claims.first_from(at);
         if (at == no_frame) return no_frame;
+        for (const ledger_record& r : read(at, records_at_once)) {
+            if (!is_marked(r) && claims.includes(at)) return at;
+            ++at;
+        }
     }
 }
 
@@ -293,6 +292,9 @@ frame_claims frame_claims::load(const std::string& ledger) {
         std::istringstream words(line);
         std::string first, end;
         words >> first >> end;
+        if (first == every_mark && claims.unclaimed_.empty() && read_number(end, claims.every_) &&
+            claims.every_ > 0)
+            continue;
         range r{0, no_frame};
         const u64 before = claims.unclaimed_.empty() ? 0 : claims.unclaimed_.back().end;
         if (!read_number(first, r.first) || (end != suspended_mark && !read_number(end, r.end)) ||
@@ -305,8 +307,9 @@ frame_claims frame_claims::load(const std::string& ledger) {
 
 void frame_claims::save(const std::string& ledger) const {
     const std::string path = claims_path(ledger), aside = path + ".tmp";
-    if (unclaimed_.empty() && (std::remove(path.c_str()) == 0 || errno == ENOENT)) return;
+    if (unclaimed_.empty() && every_ == 1 && (std::remove(path.c_str()) == 0 || errno == ENOENT)) return;
     std::ofstream out(aside, std::ios::trunc);
+    if (every_ != 1) out << every_mark << ' ' << every_ << '\n';
     for (const range& r : unclaimed_)
         out << r.first << ' ' << (r.end == no_frame ? suspended_mark : std::to_string(r.end)) << '\n';
     out.close();
@@ -316,8 +319,12 @@ void frame_claims::save(const std::string& ledger) const {
 }
 
 u64 frame_claims::first_from(u64 frame) const noexcept {
-    for (const range& r : unclaimed_)
-        if (frame >= r.first && frame < r.end) frame = r.end;
+    frame = taken_below(frame) * every_;
+    for (const range& r : unclaimed_) {
+        if (frame < r.first || frame >= r.end) continue;
+        if (r.end == no_frame) return no_frame;
+        frame = taken_below(r.end) * every_;
+    }
     return frame;
 }
 
@@ -326,9 +333,10 @@ bool frame_claims::suspended() const noexcept {
 }
 
 u64 frame_claims::unclaimed_below(u64 end) const noexcept {
-    u64 count = 0;
-    for (const range& r : unclaimed_) count += std::min(r.end, end) - std::min(r.first, end);
-    return count;
+    u64 claimed = taken_below(end);
+    for (const range& r : unclaimed_)
+        claimed -= taken_below(std::min(r.end, end)) - taken_below(std::min(r.first, end));
+    return end - claimed;
 }
 
 void frame_claims::suspend(u64 first) {

@@ -185,16 +185,17 @@ private:
 // The frames for which a sink counts; this is the only record of "which readers count". A sink has a claim on
 // every frame, except on ranges of frames that bypass it according to its own rule:
 //   - a sink that may miss frames (group = "latest", or a port with vacant = "skip"): it never has a claim;
-//   - an optional sink that has failed: it has no claim until it is started again.
+//   - an optional sink that has failed: it has no claim until it is started again;
+//   - a sink with `every` = N: it has a claim on the multiples of N only.
 // A frame without a claim is neither awaited nor lost. The supervisor (stores/ledger_store.hpp) sets the
 // claims and is the only writer. The supervisor, its successor, the report, and the stage that acknowledges
 // frames to another host (runner/delivered.hpp) read the same file, so that they cannot disagree. Damage or a
 // rebuild of the control block has no effect on the claims.
-// `<ledger>.unclaimed` is text: a range of frames per line, "FIRST END", in ascending order. "FIRST -" is the
-// last line while the claim is suspended. The file is replaced as a whole (temporary file, rename), so a
-// crash leaves the previous or the next text. A claim is suspended before frames may bypass the sink, and
-// resumed after they no longer can: a crash in between leaves a suspended claim, which the next supervisor
-// resumes.
+// `<ledger>.unclaimed` is text: "every N", if N is not 1; then a range of frames per line, "FIRST END", in
+// ascending order. "FIRST -" is the last line while the claim is suspended. The file is replaced as a whole
+// (temporary file, rename), so a crash leaves the previous or the next text. A claim is suspended before
+// frames may bypass the sink, and resumed after they no longer can: a crash in between leaves a suspended
+// claim, which the next supervisor resumes.
 
 /// Used instead of a frame number: the sink has no claim on any frame.
 inline constexpr u64 no_frame = ~u64{0};
@@ -214,6 +215,9 @@ public:
     /// The number of frames below `end` without a claim.
     [[nodiscard]] u64 unclaimed_below(u64 end) const noexcept;
 
+    /// Limits the claim to the multiples of `every`, for all frames of the run; 1: no limit.
+    void take_every(u64 every) { every_ = every; }
+    [[nodiscard]] u64 every() const noexcept { return every_; }
     /// Ends the claim on frames from `first` on. Does nothing while the claim is suspended.
     void suspend(u64 first);
     /// Starts a claim on frames from `first` on. Does nothing unless the claim is suspended.
@@ -226,7 +230,10 @@ private:
     struct range {
         u64 first, end;  ///< end: no_frame while the claim is suspended
     };
+    [[nodiscard]] u64 taken_below(u64 end) const noexcept { return end / every_ + (end % every_ != 0); }
+
     std::vector<range> unclaimed_;
+    u64 every_ = 1;
 };
 
 /// Path of a ledger's claims.

@@ -21,11 +21,16 @@ link_ref::link_ref(shm::control_block& c, u32 index) noexcept
       blocking_(std::min(link_->blocking, shm::max_blocking)) {
     CAROUSEL_ASSERT(index < shm::max_links);
     static_assert(shm::max_stages <= 32);
+    every_.fill(1);
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) {
         const shm::stage_block& s = c.stage[k];
         bool here = false;
         for (u32 i = 0; i < std::min(s.outputs, shm::max_outputs); ++i) here |= s.output_link[i] == index;
-        for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) here |= s.input_link[i] == index;
+        for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) {
+            if (s.input_link[i] != index) continue;
+            here = true;
+            if (s.input_group[i] < shm::max_blocking) every_[s.input_group[i]] = std::max(s.every, 1U);
+        }
         for (u32 i = 0; i < std::min(s.sampled_inputs, shm::max_sampled_inputs); ++i)
             here |= s.sampled_link[i] == index;
         if (here) bells_ |= 1U << k;
@@ -49,7 +54,9 @@ void link_ref::read_ready(ready_map& out) const noexcept {
 
 lease_word link_ref::lease(const slot_ref& slot, u32 group, u64& raw) const noexcept {
     raw = load(link_->group[slot.index][group]);
-    return lease_word::of(raw).seen_at(slot.word.generation);
+    const lease_word w = lease_word::of(raw).seen_at(slot.word.generation);
+    if (w.state != lease_state::wait || takes(group, slot.ring_sequence)) return w;
+    return {w.generation, 0, 0, 0, lease_state::skipped};
 }
 
 bool link_ref::has_free_slot() const noexcept {
@@ -88,14 +95,16 @@ bool link_ref::mark_ready(u32 slot, u32 job, u64 version) noexcept {
 }
 
 // A group is closed if its optional stage has failed for good or no program is at its port. The ring ignores
-// a closed group: any process that sweeps changes the group's words from WAIT to SKIPPED.
+// a closed group, and a frame that the group does not take: any process that sweeps changes the group's words
+// from WAIT to SKIPPED.
 bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
     for (u32 g = 0; g < blocking_; ++g) {
-        u64 raw = 0;
-        const lease_word w = lease(slot, g, raw);
+        const u64 raw = load(link_->group[slot.index][g]);
+        const lease_word w = lease_word::of(raw).seen_at(slot.word.generation);
         if (w.state == lease_state::done || w.state == lease_state::skipped) continue;
         if (w.state != lease_state::wait ||
-            group_word::of(load(link_->group_state[g])).state != group_state::closed)
+            (takes(g, slot.ring_sequence) &&
+             group_word::of(load(link_->group_state[g])).state != group_state::closed))
             return false;
         const shm::block_open open;
         if (!cas(link_->group[slot.index][g], raw,

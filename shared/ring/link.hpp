@@ -16,6 +16,8 @@
 // Crash: each step is one CAS on a stable condition, so a process that dies between two steps leaves work
 // that the next process that sweeps completes.
 
+#include <array>
+
 #include "ring/words.hpp"
 
 namespace carousel::shm {
@@ -58,8 +60,14 @@ public:
 
     /// READY frames in [tail, tail + window).
     void read_ready(ready_map& out) const noexcept;
-    /// Returns the group's word for a slot, interpreted at the slot's generation; `raw` is set to the exact
-    /// word for a CAS.
+    /// True if the group's stage gets the frame of that sequence; false for a frame between those that a
+    /// stage with `every` takes. A function of the plan alone, so that it is the same before and after a
+    /// death.
+    [[nodiscard]] bool takes(u32 group, u64 ring_sequence) const noexcept {
+        return group >= shm::max_blocking || every_[group] == 1 || ring_sequence % every_[group] == 0;
+    }
+    /// Returns the group's word for a slot, interpreted at the slot's generation; WAIT reads as SKIPPED if
+    /// the group does not take the frame. `raw` is set to the exact word for a CAS.
     [[nodiscard]] lease_word lease(const slot_ref& slot, u32 group, u64& raw) const noexcept;
     [[nodiscard]] bool has_free_slot() const noexcept;
     /// Returns true if a READY slot holds the frame of that sequence.
@@ -88,6 +96,7 @@ private:
     shm::link_block* link_;
     shm::frame_header* headers_;
     u32 index_, slots_, window_, blocking_;
+    std::array<u32, shm::max_blocking> every_;
     u32 bells_ = 0;  ///< stages at this link, one bit per stage
 };
 

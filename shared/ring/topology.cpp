@@ -179,6 +179,7 @@ void initialise(shm::control_block& c, const plan& p) {
         b.source = shm::none;
         b.in_flight = s.in_flight;
         b.max_attempts = std::min(s.max_attempts, max_failures);
+        b.every = std::max(s.every, 1U);
         b.frame_timeout_ns = s.frame_timeout_ns;
         b.flags = (s.owner_commits ? shm::stage_flag::owner_commits : 0U) |
                   (s.latest ? shm::stage_flag::latest : 0U) | (s.optional ? shm::stage_flag::optional : 0U) |

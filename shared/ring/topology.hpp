@@ -33,6 +33,7 @@ struct stage_plan {
     /// stages, anywhere in the plan, whose newest frame this stage samples
     std::vector<u32> sampled_inputs = {};
     std::vector<u32> sampled_outputs = {};  ///< the output of each sampled stage; missing: the first output
+    u32 every = 1;                          ///< takes only frames whose sequence is a multiple of this
 };
 
 /// The initial values of the counters in a fresh control block. Any value is valid, because all counters wrap

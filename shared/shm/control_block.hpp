@@ -34,7 +34,7 @@ namespace carousel::shm {
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
 /// Layout version of this block and of the files that several processes of a run write (ledgers). A program
 /// of another version cannot attach.
-inline constexpr u32 control_version = 18;
+inline constexpr u32 control_version = 19;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -172,6 +172,7 @@ struct stage_block {
     u32 first_seat, seats;         ///< instances
     u32 in_flight;
     u32 max_attempts;
+    u32 every;             ///< its groups take the frames whose sequence is a multiple; 1: all frames
     u32 flags;             ///< stage_flag
     u64 frame_timeout_ns;  ///< maximum time of one frame in each of process(), on the device, and finish();
                            ///< 0: no limit
@@ -192,6 +193,7 @@ inline constexpr std::tuple stage_fields{
     static_field{"seats", &stage_block::seats, when_wrong::rebuild},
     static_field{"in_flight", &stage_block::in_flight, when_wrong::rebuild},
     static_field{"max_attempts", &stage_block::max_attempts, when_wrong::rebuild},
+    static_field{"every", &stage_block::every, when_wrong::rebuild},
     static_field{"flags", &stage_block::flags, when_wrong::rebuild},
     static_field{"frame_timeout_ns", &stage_block::frame_timeout_ns, when_wrong::restore}};
 namespace stage_flag {

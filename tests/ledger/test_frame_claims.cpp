@@ -165,9 +165,39 @@ TEST_CASE("claims may be changed twice, and frames that are produced again are c
     CHECK_FALSE(std::filesystem::exists(claims_path(ledger)));
 }
 
+TEST_CASE("a sink of each third frame has a claim on those, also after a suspension and in a fold") {
+    const sink_files f;
+    f.claim("b", [](frame_claims& c) { c.take_every(3); });
+    const std::string ledger = ledger_path(f.directory, "b");
+    const auto claims = [&] { return frame_claims::load(ledger); };
+    CHECK(claims().first_from(0) == 0);
+    CHECK(claims().first_from(1) == 3);
+    CHECK(claims().includes(6));
+    CHECK_FALSE(claims().includes(7));
+    CHECK(claims().unclaimed_below(7) == 4);  // 1, 2, 4, 5
+    f.suspend("b", 4);
+    CHECK(claims().first_from(4) == no_frame);
+    f.resume("b", 10);
+    CHECK(claims().first_from(4) == 12);
+    CHECK(claims().unclaimed_below(13) == 10);  // all except 0, 3 and 12
+    f.claim("b", [](frame_claims& c) { c.produced_again_from(0); });
+    CHECK(claims().first_from(4) == 6);
+    ledger_writer writer(ledger);
+    for (u64 n = 0; n < 3 * fold_step; n += 3) {
+        writer.record(n, n, false, 1);
+        writer.mark_committed(n, n, false, 1);
+    }
+    CHECK(ledger_reader::open(ledger)->first_undelivered(0) == 3 * fold_step);
+    CHECK(fold_ledger(ledger, 2 * fold_step) == 2 * fold_step);
+    const ledger_summary sum = ledger_reader::open(ledger)->summarize(3 * fold_step + 4);
+    CHECK(sum.lost == 2);  // 3 * fold_step and the multiple after it
+    CHECK(sum.records + sum.lost + sum.passed == 3 * fold_step + 4);
+}
+
 TEST_CASE("claims that are not ranges are refused by name") {
     const sink_files f;
-    for (const char* text : {"7\n", "x 9\n", "9 7\n", "3 -\n9 12\n", "5 9\n8 12\n"}) {
+    for (const char* text :
+         {"7\n", "x 9\n", "9 7\n", "3 -\n9 12\n", "5 9\n8 12\n", "every 0\n", "5 9\nevery 3\n"}) {
         (void)f.folder.write("ledger-b.bin.unclaimed", text);
         CHECK_THROWS_WITH(frame_claims::load(ledger_path(f.directory, "b")),
                           test::contains("ledger-b.bin.unclaimed"));

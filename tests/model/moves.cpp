@@ -54,6 +54,7 @@ std::string to_text(label l) {
                                             "stop-sources",
                                             "set-end",
                                             "skip-absent",
+                                            "skip-untaken",
                                             "revoke-lease",
                                             "helper-sees",
                                             "helper-seeks",
@@ -187,7 +188,7 @@ void moves::commit(state& t, int job, int version, int e) {
         if ((t.committed[stage] & bit) != 0)
             fail(failure::repeated, fmt::format("stage {} commits frame {} twice", stage, f));
         const bool sink = cfg.outputs(stage) == 0;
-        if (sink && t.committed[stage] != bit - 1)
+        if (sink && (t.committed[stage] != cfg.taken_below(stage, f) || f % cfg.stages[stage].every != 0))
             fail(failure::order, fmt::format("the sink commits frame {} out of order", f));
         t.committed[stage] |= bit;
         for (int i = 0; i < cfg.inputs(stage); ++i) {
@@ -280,7 +281,8 @@ bool delivered(const setup& c, const state& s) {
             if (s.link[k].consumed[g] != goal) return false;
     for (size_t k = 0; k < c.stages.size(); ++k) {
         if (s.committed[k] >> goal != 0) return false;
-        if (c.outputs(static_cast<int>(k)) == 0 && s.committed[k] != (1U << goal) - 1) return false;
+        const int stage = static_cast<int>(k);
+        if (c.outputs(stage) == 0 && s.committed[k] != c.taken_below(stage, goal)) return false;
     }
     return true;
 }

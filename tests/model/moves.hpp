@@ -70,6 +70,7 @@ enum class action : u8 {
     stop_sources,
     set_end,
     skip_absent,
+    skip_untaken,
     revoke_lease,
     helper_sees,
     helper_seeks,

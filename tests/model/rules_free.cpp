@@ -23,6 +23,24 @@ void tail_rule(moves& m, int link) {
     }
 }
 
+// A frame that a reading stage does not take: any process that sweeps closes its word.
+void untaken_rule(moves& m, int link) {
+    const link_state& l = m.now().link[link];
+    for (size_t k = 0; k < m.cfg.stages.size() && m.cfg.with.close_untaken; ++k) {
+        const stage_setup& s = m.cfg.stages[k];
+        if (s.every == 1 || (s.input[0] != link && s.input[1] != link)) continue;
+        const int column = m.cfg.column(link, static_cast<int>(k));
+        for (int x = 0; x < m.cfg.links[link].slots; ++x) {
+            const slot_word& w = l.slot[x];
+            if (w.state != slot_state::ready || w.ring_sequence % s.every == 0 ||
+                moves::seen_at(l.group[x][column], w.generation).state != lease_state::wait)
+                continue;
+            m.next().link[link].group[x][column] = {w.generation, lease_state::skipped, none, none, 0};
+            m.emit({action::skip_untaken, narrow(column), w.ring_sequence}, actor::freer);
+        }
+    }
+}
+
 bool may_go(const moves& m, int link, int slot) {
     const link_state& l = m.now().link[link];
     if (l.slot[slot].state != slot_state::ready) return false;
@@ -135,6 +153,7 @@ void free_rules(moves& m) {
     for (size_t k = 0; k < m.cfg.links.size(); ++k) {
         const int link = static_cast<int>(k);
         tail_rule(m, link);
+        untaken_rule(m, link);
         if (m.now().link[k].freer.at == rest) {
             begin(m, link);
             continue;

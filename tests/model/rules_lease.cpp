@@ -158,6 +158,7 @@ choice choose(const moves& m, int lane) {
             const int x = ready_slot(m, s.input[i], n);
             if (x < 0 && (i > 0 || m.cfg.with.in_order_lease)) return {};
             if (x < 0) break;
+            if (n % s.every != 0 && m.cfg.with.skip_untaken) break;
             const link_state& l = m.now().link[s.input[i]];
             const lease_word w =
                 moves::seen_at(l.group[x][m.cfg.column(s.input[i], stage)], l.slot[x].generation);

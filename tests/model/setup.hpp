@@ -35,6 +35,9 @@ struct clauses {
     bool owner_waits =
         true;  ///< an owner waits for the repair of a word of its own, and does not treat it as anything else
     bool recycle_last = true;  ///< job words are recycled only when no lease of that incarnation is left
+    /// a frame that a stage does not take is closed in its column by any process
+    bool close_untaken = true;
+    bool skip_untaken = true;  ///< a stage leases no frame that it does not take
 };
 
 /// Seeded bugs: each must be found.
@@ -61,6 +64,7 @@ struct stage_setup {
     /// its stream ends before that frame, or -1: it doesn't end (two_step_lease, not an instant stage)
     int ends_at = -1;
     bool end_is_published = false;  ///< the supervisor may know that, and lower END without a claim
+    int every = 1;                  ///< it takes the multiples of this only (a sink)
     bool instant = false;  ///< makes each frame in one indivisible step: scaffolding for the stage under test
 };
 
@@ -134,6 +138,12 @@ struct setup {
     [[nodiscard]] int groups(int link) const { return blocking(link) + links[link].latest; }
     [[nodiscard]] int column(int link, int stage) const;
     [[nodiscard]] bool any_latest() const;
+    /// The frames below `end` that the stage takes, one bit each.
+    [[nodiscard]] unsigned taken_below(int stage, unsigned end) const {
+        unsigned frames = 0;
+        for (unsigned n = 0; n < end; n += static_cast<unsigned>(stages[stage].every)) frames |= 1U << n;
+        return frames;
+    }
     /// Throws std::invalid_argument if the pipeline does not fit the model's arrays.
     void validate() const;
 };

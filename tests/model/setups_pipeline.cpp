@@ -44,6 +44,11 @@ setup sink_in_flight(int frames, int window) {
     });
 }
 
+/// As above, for a sink that takes each second frame.
+setup sink_of_every_second(int frames, int window) {
+    return change(sink_in_flight(frames, window), [](setup& s) { s.stages[1].every = 2; });
+}
+
 /// Two instant sources, joined by the stage under test.
 setup join(bool instances) {
     setup s;
@@ -163,6 +168,12 @@ std::vector<entry> reading_entries() {
          change(join(true), [](setup& s) { s.seeded.join_keeps_first = true; }), failure::stuck},
         {"a sink that dies commits in order", sink(3, 2), failure::holds},
         {"a sink with two jobs in flight that dies commits in order", sink_in_flight(2, 2), failure::holds},
+        {"a sink of every second frame gets each of them once, in order, through deaths",
+         sink_of_every_second(4, 2), failure::holds},
+        {"a frame that a sink does not take is detected if no process closes it",
+         change(sink_of_every_second(3, 2), [](setup& s) { s.with.close_untaken = false; }), failure::stuck},
+        {"a sink that leases a frame which it does not take is detected",
+         change(sink_of_every_second(3, 2), [](setup& s) { s.with.skip_untaken = false; }), failure::order},
         {"a sink that skips a frame that is not ready is detected",
          change(sink(2, 2), [](setup& s) { s.with.in_order_lease = false; }), failure::order},
         {"a sink that skips its predecessor's frame is detected",

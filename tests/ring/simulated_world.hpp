@@ -33,6 +33,7 @@ inline ring::plan plan_of(const simulation_options& o) {
         // the second ring is narrower: the producer that fills the first ring completely must notice that
         if (o.fork) p.stages[k].more = {{p.stages[k].name + ".more", std::max(o.window, 4U) - 2, 256}};
     }
+    p.stages[2].every = o.every;
     p.stages[0].ends = o.ends_at != ~u64{0};
     p.first = o.first;
     p.end = o.stop_early ? ring::end_unknown : o.frames;

@@ -377,7 +377,10 @@ private:
             const std::vector<u64>& got = world_.delivered[stage];
             world_.result.beyond +=
                 static_cast<u64>(std::count_if(got.begin(), got.end(), [&](u64 n) { return n >= end; }));
-            for (u64 n = 0; n < end; ++n)
+            const u64 every = stage == 2 ? options_.every : 1;
+            world_.result.beyond += static_cast<u64>(
+                std::count_if(got.begin(), got.end(), [&](u64 n) { return n % every != 0; }));
+            for (u64 n = 0; n < end; n += every)
                 if (std::find(got.begin(), got.end(), n) == got.end()) ++world_.result.lost;
         }
     }

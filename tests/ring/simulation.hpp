@@ -30,6 +30,7 @@ struct simulation_options {
     u32 window = 0;            ///< of both rings; 0: derived
     bool reach_moves = false;  ///< every process's own limit within its window goes up and down all the time
     bool fork = false;         ///< source and middle have two outputs, and a sink joins three of the four
+    u32 every = 1;             ///< the sink on the left takes only each N-th frame
     u32 kills = 12;
     ring::first_counters first;   ///< initial values of the words' counters
     bool stop_early = false;      ///< END is unknown and a stop is requested in mid-run

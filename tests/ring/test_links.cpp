@@ -62,6 +62,45 @@ TEST_CASE("the tail waits for a reopened group, which gets all later frames") {
     CHECK(b.c->link[0].skipped[1].load() == 1);
 }
 
+TEST_CASE("a frame that a sink does not take passes it without a wait, and is counted") {
+    plan p;
+    p.stages = {{"source", {}, true}, {"left", {0}, false}, {"right", {0}, false}};
+    p.stages[2].every = 3;
+    bench b(p);
+    const seated source = b.sit(0), left = b.sit(1), right = b.sit(2);
+    for (u64 n = 0; n < 6; ++n) CHECK(pass(*source.w) == n);
+    CHECK(pass(*right.w) == 0);
+    u64 next = 0;
+    CHECK(right.w->peek(0, next) == outcome::ok);
+    CHECK(next == 3);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*left.w) == n);
+    CHECK(b.c->link[0].tail.load() == 3);  // frames 1 and 2, and not frame 3
+    CHECK(b.c->link[0].skipped[1].load() == 2);
+    CHECK(pass(*right.w) == 3);
+    for (u64 n = 3; n < 6; ++n) CHECK(pass(*left.w) == n);
+    CHECK(b.c->link[0].tail.load() == 6);
+    CHECK(b.c->link[0].skipped[1].load() == 4);
+    job j;
+    CHECK(right.w->begin(j, 0) == outcome::empty);
+}
+
+TEST_CASE("a successor of a sink that takes each third frame gets the frame that it died over") {
+    plan p = chain();
+    p.stages[1].every = 3;
+    bench b(p);
+    const seated source = b.sit(0);
+    seated sink = b.sit(1);
+    for (u64 n = 0; n < 5; ++n) CHECK(pass(*source.w) == n);
+    CHECK(pass(*sink.w) == 0);
+    job j;
+    REQUIRE(sink.w->begin(j, 0) == outcome::ok);
+    CHECK(j.ring_sequence == 3);
+    CHECK(b.c->link[0].tail.load() == 3);
+    const seated successor = b.die(sink, blame::none, 1);
+    CHECK(pass(*successor.w) == 3);
+    CHECK(b.c->link[0].tail.load() == 5);
+}
+
 TEST_CASE("a frame that passed one input while its group was closed passes all inputs") {
     for (const u32 opened_first : {0U, 1U}) {
         INFO("input " << opened_first);

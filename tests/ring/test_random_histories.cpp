@@ -80,6 +80,26 @@ TEST_CASE("a process that changes its own limit in the window at every step lose
     }
 }
 
+TEST_CASE("a sink that takes each N-th frame gets exactly those, under deaths, stops and flipped bits") {
+    for (u64 seed = 1; seed <= seeds(400); ++seed) {
+        simulation_options o = usual_history(seed);
+        o.every = 2 + static_cast<carousel::u32>(seed % 7);
+        o.fork = seed % 2 == 0;
+        o.stop_early = seed % 5 == 0;
+        if (o.fork)
+            o.flips = 0;
+        else
+            o.flips = static_cast<carousel::u32>(seed % 3);
+        o.check_every = o.flips == 0 && seed % 4 == 0 ? 3 : 0;
+        if (seed % 3 == 0) o.first = carousel::ring::counters_near_overflow;
+        const simulation_result r = simulate(o);
+        INFO(describe(o, r));
+        REQUIRE(r.finding.empty());
+        REQUIRE(r.sound());
+        REQUIRE((o.stop_early || r.delivered >= o.frames + o.frames / o.every));
+    }
+}
+
 TEST_CASE("a fork and its join lose, repeat and mix no frames during deaths, ends and stops") {
     u64 helped = 0, kills = 0;
     for (u64 seed = 1; seed <= seeds(400); ++seed) {

@@ -125,6 +125,30 @@ TEST_CASE("a word that the supervisor knows is repaired after any bit flip") {
     }
 }
 
+TEST_CASE("the word of a frame that a sink does not take is repaired, as WAIT or as SKIPPED") {
+    run_in_hand r;
+    r.b.c->stage[2].every = r.made->stage[2].every = 2;
+    const test::seated source = r.sit(0), middle = r.sit(1);
+    (void)r.sit(2);
+    for (u64 n = 0; n < 2; ++n) CHECK(test::pass(*source.w) == n);
+    for (u64 n = 0; n < 2; ++n) CHECK(test::pass(*middle.w) == n);
+    for (u32 slot = 0; slot < 2; ++slot) {
+        const bool taken = load(r.b.c->frames[1].header[slot].ring_sequence) % 2 == 0;
+        shm::word& at = r.b.c->link[1].group[slot][0];
+        const u64 truth = load(at);
+        for (unsigned bit = 0; bit < 64; ++bit) {
+            INFO("slot " << slot << ", bit " << bit);
+            const auto value = r.flip(at, bit);
+            CHECK((value || taken));  // one that is taken may also be DONE: the block is rebuilt
+            const lease_state state =
+                !value ? lease_state::wait
+                       : lease_word::of(*value).seen_at(r.b.slot(1, slot).generation).state;
+            CHECK((state == lease_state::wait || (!taken && state == lease_state::skipped)));
+            r.write_back(truth);
+        }
+    }
+}
+
 TEST_CASE("an entry without a process becomes free after any bit flip") {
     run_in_hand r;
     (void)r.sit(0), (void)r.sit(1), (void)r.sit(2);

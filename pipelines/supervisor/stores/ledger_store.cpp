@@ -38,10 +38,13 @@ telemetry::undelivered_frame find_undelivered_here(const run_setup& s, u64 witho
 
 void begin_claims(const run_setup& s) {
     for (u32 k = 0; k < s.stages.size(); ++k) {
-        if (s.stages[k].has_output() || counts_frames(s.stages[k])) continue;
+        const bool never_claims = !counts_frames(s.stages[k]);
+        const u64 every = s.stages[k].spec.every;
+        if (s.stages[k].has_output() || (!never_claims && every == 1)) continue;
         telemetry::frame_claims claims = telemetry::frame_claims::load(ledger_of(s, k));
-        if (claims.suspended()) continue;
-        claims.suspend(0);
+        if (claims.suspended() == never_claims && claims.every() == every) continue;
+        claims.take_every(every);
+        if (never_claims) claims.suspend(0);
         claims.save(ledger_of(s, k));
     }
 }

@@ -217,6 +217,15 @@ private:
                 add(fmt::format("{}, group {}", object, g),
                     fmt::format("has not passed frame {}, but the ring is at {}", ring_sequence, t));
         }
+        for (u32 g = 0; g < std::min(m.blocking, shm::max_blocking); ++g) {
+            const u32 every =
+                std::max(made_.stage[std::min(m.group_stage[g], shm::max_stages - 1)].every, 1U);
+            const lease_state had = lease_word::of(load(c_.link[k].group[n][g])).seen_at(w.generation).state;
+            if (ring_sequence % every != 0 && (had == lease_state::leased || had == lease_state::done))
+                add(fmt::format("{}, group {}", object, g),
+                    fmt::format("has taken frame {}, but its stage takes only multiples of {}", ring_sequence,
+                                every));
+        }
         if (h.meta.is_tombstone() && h.meta.tombstone_stage >= made_.stages)
             add(object + ": header.tombstone_stage",
                 fmt::format("names stage {}, but there are only {}", h.meta.tombstone_stage, made_.stages));

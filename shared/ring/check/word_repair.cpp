@@ -102,6 +102,12 @@ private:
         return in == (now == lease_state::wait ? 0 : outputs);
     }
 
+    /// True if the frame in the slot is one that the group does not take: WAIT and SKIPPED mean the same.
+    [[nodiscard]] bool is_untaken(u32 link, u32 slot, u32 group) const {
+        return slot_of(link, slot).state == slot_state::ready &&
+               !link_ref(*copy_, link).takes(group, load(copy_->frames[link].header[slot].ring_sequence));
+    }
+
     // A word that is WAIT refers to no job.
     [[nodiscard]] bool lease_is_possible(const lease_word& w) const {
         const u32 link = w_.at.first, g = w_.at.third;
@@ -116,6 +122,7 @@ private:
                    (w.job == 0 && w.attempts == 0 && w.version == (n & version_mask));
         const shm::stage_block& stage =
             made_.stage[std::min(made_.link[link].group_stage[g], shm::max_stages - 1)];
+        if (is_untaken(link, w_.at.second, g)) return now == lease_state::wait || now == lease_state::skipped;
         const bool may_skip =
             // the group may have been closed earlier
             (stage.flags & (shm::stage_flag::skips | shm::stage_flag::optional)) != 0 ||
@@ -154,7 +161,9 @@ private:
             case word_kind::lease: {
                 const lease_word w =
                     lease_word::of(value).seen_at(slot_of(w_.at.first, w_.at.second).generation);
-                return w.state == lease_state::leased ? value : w.state == lease_state::wait ? 0 : 1;
+                const bool waits =
+                    w.state == lease_state::wait && !is_untaken(w_.at.first, w_.at.second, w_.at.third);
+                return w.state == lease_state::leased ? value : waits ? 0 : 1;
             }
             case word_kind::sequence: {
                 const lease_word w = lease_word::of(value);

@@ -19,10 +19,11 @@ namespace {
 /// A valid file with one more line in that section.
 std::string file_with_number(const std::string& section, const std::string& line) {
     const auto in = [&](const std::string& title) { return section == title ? line + "\n" : std::string(); };
+    const bool of_sink = line.starts_with("every ");
     return "[pipeline]\nname = \"p\"\n" + in("[pipeline]") +
-           "[[stage]]\nname = \"source\"\nrun = \"source\"\n" + in("[[stage]]") +
+           "[[stage]]\nname = \"source\"\nrun = \"source\"\n" + (of_sink ? "" : in("[[stage]]")) +
            "[[stage]]\nname = \"sink\"\nrun = \"sink\"\ninputs = [\"source\"]\nhost = \"b\"\n" +
-           "[link.source]\n" + in("[link.STAGE]") +
+           (of_sink ? in("[[stage]]") : "") + "[link.source]\n" + in("[link.STAGE]") +
            "[hosts.a]\naddress = \"10.0.0.1\"\nlauncher = \"here\"\n" + in("[hosts.NAME]") +
            "[hosts.b]\naddress = \"10.0.0.2\"\n";  // a link leads to b: it takes ports there
 }

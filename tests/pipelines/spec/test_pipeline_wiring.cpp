@@ -53,6 +53,18 @@ TEST_CASE("a stage that is not part of any flow is refused") {
                contains("p.toml:11:1: stage \"lone\" neither reads"));
 }
 
+TEST_CASE("every N is for stages that read in order and have no outputs, and reaches the ring") {
+    const std::string head = stage("a", "");
+    CHECK_THAT(refusal(head + stage("b", "\"a\"", "every = 3") + stage("c", "\"b\"")),
+               contains("p.toml:10:1: stage \"b\": every = 3 is for stages with inputs, without outputs"));
+    CHECK_THAT(refusal(stage("a", "", "every = 3") + stage("b", "\"a\"")), contains("every = 3 is for"));
+    CHECK_THAT(refusal(head + stage("all", "\"a\"") + stage("b", "\"a\"", "every = 3\ngroup = \"latest\"")),
+               contains("every = 3 is for"));
+    CHECK_THAT(refusal(head + stage("b", "\"a\"", "every = 0")), contains("every"));
+    const auto p = supervisor::parse_pipeline(head + stage("b", "\"a\"", "every = 3"), "p.toml");
+    CHECK(supervisor::stage_plan_of(p.stages[1], {}).every == 3);
+}
+
 TEST_CASE("latest and optional are for stages without outputs") {
     const std::string head = stage("a", "");
     CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"b\"")),
