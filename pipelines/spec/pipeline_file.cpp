@@ -122,6 +122,7 @@ ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output) {
     to.skips = s.skips();
     to.every = s.every;
     to.window = output.window.value_or(0);
+    to.latest_lease_ns = output.latest_lease_ns();
     return to;
 }
 

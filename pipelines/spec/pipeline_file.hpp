@@ -165,9 +165,12 @@ struct link_spec {
     std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: auto (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;
     guard_request guard = guard_request::automatic;
+    std::optional<u32> latest_lease_ms;  ///< of its latest readers; empty: the pipeline's
     bool record = false;  ///< its frames are written to the run's recording (special_stages.hpp)
     source_position at;
     std::map<std::string, source_position> key_at;
+    /// 0: the pipeline's.
+    [[nodiscard]] u64 latest_lease_ns() const { return latest_lease_ms.value_or(0) * ns_per_ms; }
 };
 
 /// A machine that stages run on: [hosts.NAME] (hosts.hpp).

@@ -27,7 +27,7 @@ constexpr u32 framework_first_frame_ms = 30'000;
 // 10,000 s is the slowest pace at which the time of the next frame fits the clock's word.
 constexpr f64 hour_ms = 3'600'000;
 constexpr number_range any_ms{0, hour_ms, "ms"}, timeout_ms{10, hour_ms, "ms", "none"};
-constexpr number_range lease_ms{1, hour_ms, "ms"};
+constexpr number_range lease_ms{1, hour_ms, "ms"}, ring_lease_ms{1, hour_ms, "ms", "", "\"auto\""};
 constexpr number_range grace_s{0, hour_ms / 1000, "s", "", "", false};
 constexpr number_range space_mib{1, 1U << 20U, "MiB"};
 constexpr number_range pace{0.0001, 100'000, "frames/s", "as fast as possible", "", false};
@@ -368,6 +368,10 @@ const key_row<link_spec> link_rows[] = {
     {"record", [](auto& r, auto key, auto& l) { l.record = r.flag(key, l.record); },
      [](auto& l) { return json(l.record); }, "true or false",
      "Whether the frames of this ring are written to the run's recording."},
+    {"latest_lease_ms",
+     [](auto& r, auto key, auto& l) { l.latest_lease_ms = read_u32_or_auto(r, key, ring_lease_ms); },
+     [](auto& l) { return number_or_auto(l.latest_lease_ms); }, &ring_lease_ms,
+     "As in `[pipeline]`, for the readers of this ring; `auto`: the pipeline's."},
     {"memory", [](auto& r, auto key, auto& l) { l.memory = r.choice(key, l.memory, link_memory_words); },
      [](auto& l) { return json(word_of(link_memory_words, l.memory)); }, words_of<link_memory_words>,
      "Kind of GPU memory of the ring. With `ipc` the run is rebuilt if the process that owns the memory "

@@ -100,7 +100,7 @@ bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept {
             const lease_word w = lease_word::of(raw);
             if (w.state != lease_state::leased) continue;
             const u64 since = l.block().lease_since_ns[g].load(std::memory_order_acquire);
-            if (now < since + c.latest_lease_ns) continue;
+            if (now < since + l.block().latest_lease_ns) continue;
             if (cas(at, raw, lease_word{w.generation, 0, 0, 0, lease_state::skipped}.pack())) {
                 l.block().skipped[g].fetch_add(1, std::memory_order_relaxed);
                 any = true;

@@ -40,6 +40,8 @@ void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
     l.window = derived_window(p, stage, output);
     l.slots = derived_slots(p, stage, output);
     l.slot_bytes = output == 0 ? s.slot_bytes : s.more[output - 1].slot_bytes;
+    const u64 lease = output == 0 ? s.latest_lease_ns : s.more[output - 1].latest_lease_ns;
+    l.latest_lease_ns = lease != 0 ? lease : p.latest_lease_ns;
     require(l.window <= shm::max_window && l.slots <= shm::max_slots,
             fmt::format("link {}: window {} with {} buffers is more than the ring's {} and {}: lower "
                         "in_flight, instances or window",
@@ -165,7 +167,6 @@ void initialise(shm::control_block& c, const plan& p) {
     c.height = p.height;
     c.fps = p.fps;
     c.frame_timeout_ns = p.frame_timeout_ns;
-    c.latest_lease_ns = p.latest_lease_ns;
     c.first_ring_sequence = p.first_ring_sequence;
     c.stages = static_cast<u32>(p.stages.size());
     c.end.store(p.end, std::memory_order_relaxed);

@@ -15,6 +15,7 @@ struct ring_plan {
     std::string name;
     u32 window = 0;  ///< 0: derived
     u64 slot_bytes = 0;
+    u64 latest_lease_ns = 0;  ///< 0: the plan's
 };
 
 struct stage_plan {
@@ -33,6 +34,7 @@ struct stage_plan {
     /// stages, anywhere in the plan, whose newest frame this stage samples
     std::vector<u32> sampled_inputs = {};
     std::vector<u32> sampled_outputs = {};  ///< the output of each sampled stage; missing: the first output
+    u64 latest_lease_ns = 0;                ///< of the first output's link; 0: the plan's
     u32 every = 1;                          ///< takes only frames whose sequence is a multiple of this
 };
 

@@ -34,7 +34,7 @@ namespace carousel::shm {
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
 /// Layout version of this block and of the files that several processes of a run write (ledgers). A program
 /// of another version cannot attach.
-inline constexpr u32 control_version = 19;
+inline constexpr u32 control_version = 20;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -82,8 +82,9 @@ struct link_block {
     u32 window;                   ///< N: the number of sequences beyond the tail that may be in flight
     u32 blocking;                 ///< blocking groups in use: 0 .. blocking-1
     u32 group_stage[max_groups];  ///< consuming stage of a blocking group
-    u64 slot_bytes;  ///< per slot; for the positions of the slots see device/backend.hpp, mapping::slot
-    u32 memory;      ///< device::memory_kind
+    u64 slot_bytes;       ///< per slot; for the positions of the slots see device/backend.hpp, mapping::slot
+    u64 latest_lease_ns;  ///< time after which a latest member's lease may be revoked
+    u32 memory;           ///< device::memory_kind
     u32 memory_ready;
     std::byte ipc_handle[64];  ///< memory kind ipc: cudaIpcMemHandle_t
 
@@ -107,6 +108,7 @@ inline constexpr std::tuple link_fields{
     static_field{"blocking", &link_block::blocking, when_wrong::rebuild},
     static_field{"group_stage", &link_block::group_stage, when_wrong::restore},
     static_field{"slot_bytes", &link_block::slot_bytes, when_wrong::rebuild},
+    static_field{"latest_lease_ns", &link_block::latest_lease_ns, when_wrong::rebuild},
     static_field{"memory", &link_block::memory, when_wrong::restore},
     static_field{"memory_ready", &link_block::memory_ready, when_wrong::restore},
     static_field{"ipc_handle", &link_block::ipc_handle, when_wrong::restore}};
@@ -337,7 +339,7 @@ struct control_block {
     u64 created_ns;  ///< CLOCK_MONOTONIC
     u32 stages, seats, links, sources, jobs, assets;
     u32 width, height;
-    u64 frame_timeout_ns, latest_lease_ns;
+    u64 frame_timeout_ns;
     f64 fps;                  ///< 0: not paced
     u64 first_ring_sequence;  ///< first sequence in this block's words (> 0 after a restart in the middle of
                               ///< a run)
@@ -383,7 +385,6 @@ inline constexpr std::tuple head_fields{
     static_field{"width", &control_block::width, when_wrong::restore},
     static_field{"height", &control_block::height, when_wrong::restore},
     static_field{"frame_timeout_ns", &control_block::frame_timeout_ns, when_wrong::restore},
-    static_field{"latest_lease_ns", &control_block::latest_lease_ns, when_wrong::rebuild},
     static_field{"fps", &control_block::fps, when_wrong::rebuild},
     static_field{"first_ring_sequence", &control_block::first_ring_sequence, when_wrong::rebuild}};
 

@@ -62,6 +62,27 @@ TEST_CASE("the tail waits for a reopened group, which gets all later frames") {
     CHECK(b.c->link[0].skipped[1].load() == 1);
 }
 
+TEST_CASE("a lease of a viewer may last as long as its own ring allows") {
+    plan p;
+    p.stages = {{"source", {}, true}, {"sink", {0, 0}, false}};
+    p.stages[0].more = {{"source.depth", 0, 256, 5000}};
+    p.stages[1].input_outputs = {0, 1};
+    p.latest_lease_ns = 1000;
+    bench b(p);
+    const seated source = b.sit(0);
+    latest_reader first(*b.c, 0, shm::max_incarnations), second(*b.c, 1, shm::max_incarnations);
+    CHECK(pass(*source.w) == 0);
+    REQUIRE(first.acquire());
+    REQUIRE(second.acquire());
+    const auto since = [&](u32 link, const latest_reader& r) {
+        return b.c->link[link].lease_since_ns[r.group()].load();
+    };
+    CHECK(revoke_stale_leases(*b.c, 0, since(0, first) + 1000));
+    CHECK_FALSE(revoke_stale_leases(*b.c, 1, since(1, second) + 4999));
+    CHECK(revoke_stale_leases(*b.c, 1, since(1, second) + 5000));
+    CHECK_FALSE(second.release());
+}
+
 TEST_CASE("a frame that a sink does not take passes it without a wait, and is counted") {
     plan p;
     p.stages = {{"source", {}, true}, {"left", {0}, false}, {"right", {0}, false}};

@@ -214,7 +214,7 @@ ring::plan plan_of(const run_setup& s) {
         for (u32 o = 1; o < from.outputs(); ++o) {
             const ring_setup& r = from.ring(o);
             const u32 window = r.window != 0 ? r.window : r.link.window.value_or(0);
-            to.more.push_back({from.ring_name(o), window, r.slot_bytes});
+            to.more.push_back({from.ring_name(o), window, r.slot_bytes, r.link.latest_lease_ns()});
         }
         p.stages.push_back(std::move(to));
     }

@@ -290,10 +290,8 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"inputs = [\"geometry\"]", "[link.geometry]\nmemory = \"vm\"",
          "p.toml:14:10: memory = \"vm\": expected \"vmm\" or \"ipc\"; did you mean \"vmm\"?"},
         {"inputs = [\"geometry\"]", "[link.geometry]\nwindows = 9",
-         "p.toml:14:1: unknown key \"windows\" in [link.geometry]; its keys are guard, memory, record, "
-         "window; did "
-         "you mean "
-         "\"window\"?"},
+         "p.toml:14:1: unknown key \"windows\" in [link.geometry]; its keys are guard, latest_lease_ms, "
+         "memory, record, window; did you mean \"window\"?"},
         {"inputs = [\"geometry\"]", "[scene]\neye = [1, 2, 3]",
          "p.toml:13:2: unknown section or key \"scene\"; expected [pipeline], [parameters], [[stage]], "
          "[link.STAGE] or [hosts.NAME]; keys of [scene] are now in "

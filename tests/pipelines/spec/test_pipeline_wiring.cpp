@@ -65,6 +65,14 @@ TEST_CASE("every N is for stages that read in order and have no outputs, and rea
     CHECK(supervisor::stage_plan_of(p.stages[1], {}).every == 3);
 }
 
+TEST_CASE("a ring's own latest_lease_ms reaches the ring, and other rings have the pipeline's") {
+    const std::string text = stage("a", "") + stage("b", "\"a\"") + stage("c", "\"b\"");
+    const auto p = supervisor::parse_pipeline(text + "[link.b]\nlatest_lease_ms = 700\n", "p.toml");
+    CHECK(supervisor::stage_plan_of(p.stages[0], p.links.at("a")).latest_lease_ns == 0);
+    CHECK(supervisor::stage_plan_of(p.stages[1], p.links.at("b")).latest_lease_ns == 700'000'000);
+    CHECK_THAT(refusal(text + "[link.b]\nlatest_lease_ms = 0\n"), contains("latest_lease_ms = 0: expected"));
+}
+
 TEST_CASE("latest and optional are for stages without outputs") {
     const std::string head = stage("a", "");
     CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"b\"")),
