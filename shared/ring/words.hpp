@@ -222,6 +222,31 @@ struct group_word {
     }
 };
 
+/// `none` if its main thread does not wait, or waits for frames of its own.
+enum class wait_kind : u8 { none, frame, free_slot, turn };
+/// What the main thread of a process waits for, before it sleeps. Written only by the process itself, with a
+/// plain store, for displays: no step depends on it. A process that dies leaves its last value, which is no
+/// longer read; one that is stopped leaves the value that is still true. A word that
+/// cannot be (of a ring that the stage neither reads nor fills) is set to 0 by the supervisor
+/// (repair_static), and is written again at the next wait.
+struct wait_word {
+    wait_kind kind = wait_kind::none;
+    u32 link = shm::none;  ///< `frame`: the input without a frame, none for a source; `free_slot`: the output
+    u64 since_ms = 0;      ///< CLOCK_MONOTONIC, the low 40 bits
+    [[nodiscard]] static constexpr wait_word of(u64 w) {
+        if (!intact(w)) return {};
+        const u32 link = static_cast<u32>(field(w, 4, 8));
+        return {static_cast<wait_kind>(field(w, 0, 2)), link == 0 ? shm::none : link - 1, field(w, 12, 40)};
+    }
+    [[nodiscard]] constexpr u64 pack() const {
+        if (kind == wait_kind::none) return 0;
+        return with_parity(place(code(kind), 0, 2) | (link == shm::none ? 0 : place(link + 1U, 4, 8)) |
+                               place(since_ms, 12, 40),
+                           63);
+    }
+    bool operator==(const wait_word&) const = default;
+};
+
 /// END: the first sequence that does not exist.
 inline constexpr u64 end_unknown = ~u64{0};
 inline constexpr u64 end_stopping = ~u64{0} - 1;

@@ -180,6 +180,7 @@ outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
 outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     ready_map ready[shm::max_inputs];
     for (u32 i = 0; i < stage_->inputs; ++i) input_[i]->read_ready(ready[i]);
+    blocking_link_ = input_[0]->index();
     let_partial_frames_pass(*stage_, input_, ready);
     const u64 end = load(control_->end);
     const u64 t = ready[0].tail;
@@ -208,6 +209,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         take_attempts(j, w);
         // the first input determines the frame; the other inputs must have it, too
         for (u32 i = 1; i < j.inputs; ++i) {
+            blocking_link_ = input_[i]->index();
             if (j.ring_sequence < ready[i].tail || j.ring_sequence - ready[i].tail >= ready[i].window)
                 return outcome::empty;
             j.input[i] = ready[i].at[j.ring_sequence - ready[i].tail];
@@ -227,6 +229,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
 // readers, or still in progress in this stage. Used only for accounting, because the tail may have moved in
 // the meantime.
 outcome worker::no_room(const link_ref& output, u64 ring_sequence) noexcept {
+    blocking_link_ = output.index();
     const u64 oldest = output.tail();
     return oldest < ring_sequence && !output.is_ready(oldest) ? outcome::own_work : outcome::full;
 }

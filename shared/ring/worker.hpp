@@ -118,6 +118,9 @@ public:
     [[nodiscard]] link_ref& output(u32 k) noexcept { return *output_[k]; }
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;
+    /// The ring because of which begin() or peek() last returned `empty` or `full`: an input without the next
+    /// frame, or an output without room. None: a source, or neither was returned yet.
+    [[nodiscard]] u32 blocking_link() const noexcept { return blocking_link_; }
     /// Begins no frame that lies `frames` or more beyond an output's tail: a soft bound within the ring's
     /// window. The bound is local to this process, is not a word of the ring, and may change at any time.
     /// Must be at least 1, so that the oldest frame can always begin. Called by the thread that calls
@@ -131,7 +134,7 @@ private:
     [[nodiscard]] outcome choose(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_ring_sequence(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_inputs(job& j, u32 in_flight) noexcept;
-    [[nodiscard]] static outcome no_room(const link_ref& output, u64 ring_sequence) noexcept;
+    [[nodiscard]] outcome no_room(const link_ref& output, u64 ring_sequence) noexcept;
     [[nodiscard]] bool lease_all(job& j) noexcept;
     [[nodiscard]] outcome fill(job& j) noexcept;
     [[nodiscard]] bool write_header(job& j) noexcept;
@@ -150,6 +153,7 @@ private:
     u32 seat_, entry_, epoch_, stage_index_;
     u32 first_job_, jobs_;
     u32 reach_ = shm::max_window;
+    u32 blocking_link_ = shm::none;
     std::array<u64, shm::max_sampled_inputs> sampled_frame_;
     bool in_order_;  ///< a sink with one instance: commits a predecessor's frame before the frames that
                      ///< follow it

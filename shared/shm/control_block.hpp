@@ -34,7 +34,7 @@ namespace carousel::shm {
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
 /// Layout version of this block and of the files that several processes of a run write (ledgers). A program
 /// of another version cannot attach.
-inline constexpr u32 control_version = 20;
+inline constexpr u32 control_version = 21;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -267,6 +267,7 @@ struct alignas(own_page) incarnation {
     // protocol step depends on these words, and the words of a dead process are ignored.
     word work_ns;         ///< recently measured device time per frame; 0: not measured yet
     word depth;           ///< telemetry/depth.hpp
+    word waiting;         ///< ring/words.hpp: wait_word; 0: a frame is in progress, or may begin
     word last_commit_ns;  ///< the time when this process committed its newest frame, including tombstones; 0:
                           ///< none yet
 };

@@ -183,6 +183,7 @@ ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
     const u64 claimed = f.job.claimed_ns;
     paced(claimed);
     count_waits();
+    show_wait(ring::wait_kind::none, claimed);
     {
         const std::lock_guard lock(mutex_);
         idle_.pop_back();

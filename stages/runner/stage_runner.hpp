@@ -65,8 +65,9 @@ private:
     void copy_inputs(const frame_in_work& f);
     void copy_outputs(const frame_in_work& f);
     void check_status(const frame_in_work& f, device::status_state state);
-    void end_stream(frame_in_work& f);  ///< defined in stage_runner_waiting.cpp, like the next seven
+    void end_stream(frame_in_work& f);  ///< defined in stage_runner_waiting.cpp, like the next eight
                                         ///< functions
+    void show_wait(ring::wait_kind kind, u64 began);
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
     [[nodiscard]] bool poll_rings();
@@ -117,6 +118,7 @@ private:
     u64 poll_ns_;                     ///< polling time before the thread sleeps; 0: never polls
     bool last_wait_changed_ = true;   ///< used by the main thread, like the next two members
     std::array<u64, 4> waited_ns_{};  ///< by wait_reason; time that is not yet counted in the control block
+    ring::wait_word shown_wait_;      ///< as in the entry
     bool waits_for_link_ = false;     ///< true for a source whose ready() has no frame to begin
 
     std::mutex mutex_;  ///< process-local; guards the members below

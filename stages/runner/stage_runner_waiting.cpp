@@ -25,6 +25,21 @@ namespace carousel::stages {
 using telemetry::wait_reason;
 namespace {
 
+/// own_work: the frames in flight have their own clocks, so nothing is shown.
+ring::wait_kind kind_of(wait_reason why) noexcept {
+    switch (why) {
+        case wait_reason::input:
+            return ring::wait_kind::frame;
+        case wait_reason::output:
+            return ring::wait_kind::free_slot;
+        case wait_reason::turn:
+            return ring::wait_kind::turn;
+        case wait_reason::own_work:
+            break;
+    }
+    return ring::wait_kind::none;
+}
+
 constexpr u64 uncounted_ns = 1'000'000;  ///< upper bound of uncounted waits, so that metrics lag by no more
 
 }  // namespace
@@ -38,6 +53,18 @@ bool stage_runner::poll_rings() {
     return changed;
 }
 
+// `began`: the time when the wait began, unless the same wait is shown already. One store per change: an idle
+// process wakes up ten times per second. If the process dies here, its entry is not read any more.
+void stage_runner::show_wait(ring::wait_kind kind, u64 began) {
+    const bool at_ring = kind == ring::wait_kind::free_slot ||
+                         (kind == ring::wait_kind::frame && worker_.stage().source == shm::none);
+    const u32 link = at_ring ? worker_.blocking_link() : shm::none;
+    if (shown_wait_.kind == kind && shown_wait_.link == link) return;
+    shown_wait_ = {kind, link, began / ns_per_ms};
+    const shm::block_open open;
+    runtime_->entry().waiting.store(shown_wait_.pack(), std::memory_order_relaxed);
+}
+
 void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     const u64 began = now_ns();
     const device::profiler_range shown(profiler_, text_of(why));
@@ -48,6 +75,7 @@ void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
         changed = shm::ticket(worker_.stage().doorbell) != seen || poll_rings();
     }
     if (!changed) {
+        show_wait(kind_of(why), began);
         for (u32 k = 0; k < worker_.outputs(); ++k)
             ring::revoke_stale_leases(runtime_->control(), worker_.output(k).index(), began);
         changed = shm::wait(worker_.stage().doorbell, seen, std::min(at_most_ns, shm::max_sleep_ns));

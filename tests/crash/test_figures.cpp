@@ -156,6 +156,27 @@ TEST_CASE("ps, top and the control block's readers name the same stage during th
     CHECK(run.wait() == 0);
 }
 
+TEST_CASE("a stage that has waited for a second names what it waits for") {
+    run_fixture run;
+    run.start(run.pipeline("awaits", number_pipeline("awaits", "fps = 100\n")));
+    REQUIRE(run.wait_running());
+    const auto waits_for = [&](const char* stage, const json& what) {
+        return run.wait_until([&] { return run.stage(stage).value("waits_for", json()) == what; }, 10);
+    };
+    std::string out;
+    REQUIRE(run.command({"stop", "middle", "-p", "awaits"}, out) == 0);
+    CHECK(waits_for("sink", "a frame of middle"));
+    CHECK(waits_for("numbers", "a free slot of numbers"));
+    REQUIRE(run.command({"ps", "-p", "awaits"}, out) == 0);
+    CHECK_THAT(out, contains("waiting: a frame of middle"));
+    REQUIRE(run.command({"cont", "middle", "-p", "awaits"}, out) == 0);
+    CHECK(waits_for("sink", json()));
+    CHECK(waits_for("numbers", json()));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    check_undamaged(run.report());
+}
+
 TEST_CASE("while a required stage is down the pipeline waits, and it runs again after its return") {
     run_fixture run;
     run.start(run.pipeline("lacks", number_pipeline("lacks", "fps = 100\n")));

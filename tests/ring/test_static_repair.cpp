@@ -128,6 +128,34 @@ TEST_CASE("a word that a process may have acted on is not repaired, for any flip
     }
 }
 
+TEST_CASE("a shown wait that the process cannot have is set to none, and a possible one is left") {
+    static_block r;
+    shm::control_block& c = *r.b.c;
+    const test::seated source = r.b.sit(0), middle = r.b.sit(1);
+    for (const test::seated* s : {&source, &middle})
+        r.known.processes.push_back(
+            {s->incarnation.seat, s->incarnation.entry, s->incarnation.epoch, 0, true, false});
+    const auto repaired = [&](const test::seated& s, u64 raw) {
+        shm::word& at = c.entry[s.incarnation.entry].waiting;
+        at.store(raw);
+        const auto names = repair_static(c, *r.made, r.known);
+        CHECK(load(at) == (names.empty() ? raw : 0));
+        if (!names.empty()) CHECK(names[0].ends_with(": waiting"));
+        return !names.empty();
+    };
+    const u64 wait = wait_word{wait_kind::frame, 0, 1234}.pack();
+    CHECK_FALSE(repaired(middle, wait));
+    CHECK_FALSE(repaired(middle, wait_word{wait_kind::free_slot, 1, 1234}.pack()));
+    CHECK_FALSE(repaired(middle, wait_word{wait_kind::turn, shm::none, 1234}.pack()));
+    CHECK_FALSE(repaired(source, wait_word{wait_kind::frame, shm::none, 1234}.pack()));
+    CHECK_FALSE(repaired(source, 0));
+    CHECK(repaired(middle, wait_word{wait_kind::frame, 1, 1234}.pack()));
+    CHECK(repaired(middle, wait_word{wait_kind::free_slot, 0, 1234}.pack()));
+    CHECK(repaired(middle, wait_word{wait_kind::frame, 77, 1234}.pack()));
+    CHECK(repaired(source, wait));
+    for (unsigned bit = 0; bit < 64; ++bit) CHECK(repaired(middle, wait ^ u64{1} << bit));
+}
+
 TEST_CASE("a parameter set is repaired only if no frame can still need it") {
     static_block r;
     constexpr u32 changes = 10;

@@ -19,6 +19,20 @@ TEST_CASE("a source stops at the window until the sink has read, then continues 
     CHECK(source.w->begin(j, 0) == outcome::full);
 }
 
+TEST_CASE("a worker names the ring for which it waits") {
+    bench b(chain_of_three());
+    const seated source = b.sit(0), middle = b.sit(1);
+    CHECK(middle.w->peek(0) == outcome::empty);
+    CHECK(middle.w->blocking_link() == 0);
+    for (u32 n = 0; n < b.c->link[1].window; ++n) CHECK(pass(*source.w) == n);
+    for (u32 n = 0; n < b.c->link[1].window; ++n) CHECK(pass(*middle.w) == n);
+    CHECK(middle.w->peek(0) == outcome::empty);
+    CHECK(middle.w->blocking_link() == 0);
+    (void)pass(*source.w);
+    CHECK(middle.w->peek(0) == outcome::full);
+    CHECK(middle.w->blocking_link() == 1);
+}
+
 TEST_CASE("a full ring of unmade frames is the stage's own work, of unread ones its readers'") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "shm/process_id.hpp"
@@ -36,6 +38,19 @@ std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_s
         if (const u64 count = ring::load(buckets[k]); count > 0)
             out.push_back({k == 0 ? 0.0 : ms(k - 1), ms(k), count});
     return out;
+}
+
+/// A wait that has lasted for long, as ps names it; "": none. The process may be one of another host, or of a
+/// port, which has no such word.
+std::string long_wait(const shm::control_block& c, const process& p, u64 now) {
+    constexpr u64 long_ms = 1000;
+    const auto w = ring::wait_word::of(ring::load(c.entry[p.incarnation.entry].waiting));
+    if (w.kind == ring::wait_kind::none || now / ns_per_ms < w.since_ms + long_ms) return "";
+    if (w.kind == ring::wait_kind::turn) return "its turn on the GPU";
+    if (w.link >= std::min(c.links, shm::max_links)) return w.kind == ring::wait_kind::frame ? "a frame" : "";
+    const shm::link_block& l = c.link[w.link];
+    const std::string ring(l.name, strnlen(l.name, sizeof l.name));
+    return w.kind == ring::wait_kind::frame ? "a frame of " + ring : "a free slot of " + ring;
 }
 
 void add_process(run::ps_stage& row, const process& p, const shm::control_block& c, const stage_setup& of,
@@ -72,6 +87,8 @@ run::ps_stage row_of(const ps_sources& in, const seat& s, const std::vector<tele
     row.name = st.spec.name;
     row.instance = s.instance;
     row.state = name_of(s.machine.state());
+    if (s.now && !s.now->ended && s.machine.state() == seat_state::running)
+        if (std::string wait = long_wait(c, *s.now, now); !wait.empty()) row.waits_for = std::move(wait);
     if (full_disk_since_ns(c, s) != 0) row.waits_for = "full disk";
     if (link_since_ns(c, s) != 0) row.waits_for = "another host";
     if (st.spec.standby) row.standby = s.standby && s.standby->standing_by ? "ready" : "starting";

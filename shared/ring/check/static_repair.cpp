@@ -71,6 +71,38 @@ void repair_sets(static_repairer& m, shm::parameter_box& now, const shm::paramet
     }
 }
 
+/// True if a process of the stage can have stored the word.
+bool is_possible(u64 raw, const shm::stage_block& s) {
+    const wait_word w = wait_word::of(raw);
+    if (raw != w.pack()) return false;
+    const auto has = [&](const auto& links, u32 count) {
+        return std::find(links, links + std::min<std::size_t>(count, std::size(links)), w.link) !=
+               links + count;
+    };
+    switch (w.kind) {
+        case wait_kind::frame:
+            return s.source != shm::none ? w.link == shm::none : has(s.input_link, s.inputs);
+        case wait_kind::free_slot:
+            return has(s.output_link, s.outputs);
+        default:
+            return w.link == shm::none;
+    }
+}
+
+// The word belongs to its process, which may store another value at any time: therefore a CAS. A lost store
+// would be repeated at the next wait only, so a value that is possible is never replaced.
+void repair_waits(static_repairer& m, shm::control_block& c, const shm::control_block& made,
+                  const known_run& known) {
+    for (const known_process& p : known.processes) {
+        if (p.entry >= shm::max_incarnations || p.seat >= std::min(made.seats, shm::max_seats)) continue;
+        word& at = c.entry[p.entry].waiting;
+        const u64 raw = load(at);
+        const u32 stage = std::min(made.seat[p.seat].stage, shm::max_stages - 1);
+        if (is_possible(raw, made.stage[stage]) || !cas(at, raw, 0)) continue;
+        m.record(fmt::format("entry {} ({}): waiting", p.entry, seat_name(made, p.seat)));
+    }
+}
+
 /// A value that an entry's word may have had: its identity, and the state shown by its bits.
 struct possible_entry {
     entry_word w;
@@ -233,6 +265,7 @@ std::vector<std::string> repair_static(shm::control_block& c, const shm::control
             c.seat[k].paused.store(paused, std::memory_order_release);
             m.record("seat of " + seat_name(made, k) + ": held");
         }
+    repair_waits(m, c, made, known);
     repair_sets(m, c.parameters, made.parameters, oldest_frame(made, known));
     std::vector<std::string> all = m.take();
     for (std::string& word : repair_start_times(c, made, known)) all.push_back(std::move(word));
