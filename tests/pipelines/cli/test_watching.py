@@ -63,6 +63,20 @@ class Terminal:
         return self.out.count(ENTER) == self.out.count(LEAVE) and termios.tcgetattr(self.fd) == self.before
 
 
+class Wait(Live):
+    def test_it_returns_when_the_pipeline_runs_has_the_frames_or_has_ended(self):
+        frames = subprocess.Popen([CAROUSEL, "wait", "-p", self.name, "--frames", "40"], env=self.environment)
+        self.addCleanup(frames.wait)
+        self.up("--frames", "120")
+        self.assertEqual(self.carousel("wait", "-p", self.name).returncode, 0)
+        late = self.carousel("wait", "-p", self.name, "--frames", "1000000", "--timeout", "0.2")
+        self.assertEqual((late.returncode, frames.wait(30)), (1, 0))
+        self.assertRegex(late.stderr, r"after 0\.2 s pipeline .* has delivered \d+ of 1000000 frames")
+        end = self.carousel("wait", "-p", self.name, "--end")
+        self.assertEqual((end.returncode, end.stdout), (0, f'pipeline "{self.name}" has ended: exit code 0\n'))
+        self.assertEqual(self.carousel("wait", "-p", self.name, "--timeout", "0.1").returncode, 2)
+
+
 class Top(Live):
     def start(self, *more):
         return Terminal([CAROUSEL, "top", "-p", self.name, "--interval", "0.2", *more], self.environment)
