@@ -1,4 +1,7 @@
-// The depth panel, and two panels that share a place.
+// The panels of depth and of frames in progress, and panels that share a place.
+#include <map>
+#include <string>
+
 #include "telemetry/depth.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/canvas.hpp"
@@ -39,5 +42,32 @@ TEST_CASE("events and depth share a panel: D, or a click on a title, switches be
     s.draw(w.m, 1, mouse);
     ImGui::GetIO().MouseDown[0] = false;
     s.draw(w.m, 2, mouse);
+    CHECK(canvas::find("panel.events") != nullptr);
+}
+
+TEST_CASE("the frames in progress are listed oldest first, and one that is late has the time since when") {
+    watched w(test::demo_plan(1280, 720));
+    w.r.sit_all();
+    w.run(8);
+    REQUIRE(w.r.begin(0));
+    REQUIRE(w.r.pass(0));
+    REQUIRE(w.r.begin(1));
+    w.read();
+    REQUIRE(w.m.snap.jobs.size() == 2);
+    canvas s(false);
+    for (int k = 0; k < 2; ++k) s.screen.on_key(w.m, {'D', false, false});
+    s.draw(w.m);
+    REQUIRE(canvas::find("panel.frames") != nullptr);
+    std::map<u64, f32> heights;  // by frame
+    for (const telemetry::job_view& j : w.m.snap.jobs) {
+        const viewer::ui::widget* row =
+            canvas::find("frames.row." + w.m.snap.seat_label(j.seat) + "." + std::to_string(j.ring_sequence));
+        REQUIRE(row != nullptr);
+        heights[j.ring_sequence] = row->y;
+    }
+    REQUIRE(heights.size() == 2);
+    CHECK(heights.begin()->second < heights.rbegin()->second);
+    s.screen.on_key(w.m, {'D', false, false});
+    s.draw(w.m);
     CHECK(canvas::find("panel.events") != nullptr);
 }

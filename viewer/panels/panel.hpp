@@ -49,6 +49,7 @@ struct placed_panel {
 [[nodiscard]] std::unique_ptr<panel> make_plots_panel();
 [[nodiscard]] std::unique_ptr<panel> make_events_panel();
 [[nodiscard]] std::unique_ptr<panel> make_depth_panel();
+[[nodiscard]] std::unique_ptr<panel> make_frames_panel();
 
 struct panel_row {
     place where;
@@ -60,6 +61,7 @@ inline constexpr panel_row panel_rows[] = {
     {place::timeline, make_timeline_panel}, {place::stages, make_stages_panel},
     {place::rings, make_rings_panel},       {place::plots, make_plots_panel},
     {place::events, make_events_panel},     {place::events, make_depth_panel},
+    {place::events, make_frames_panel},
 };
 
 }  // namespace carousel::viewer

@@ -24,7 +24,7 @@ constexpr shortcut shortcuts[] = {
     {"N", "watch another run; the window never changes its run automatically"},
     {"Ctrl+Q", "close the viewer; the pipeline continues unless it was started with the viewer"},
     {"", ""},
-    {"D", "next panel of the shared tab: events, depth"},
+    {"D", "next panel of the shared tab: events, depth, frames"},
     {"1 ... 9", "choose a stage"},
     {"", "Commands that affect a stage need Ctrl:"},
     {"Ctrl+K", "kill -9 the chosen stage"},
