@@ -23,10 +23,8 @@ Examples:
   carousel chaos pipelines/demo.toml --device cuda:0 --count 500 --rate 5 --report chaos.json
   carousel chaos pipelines/demo.toml --faults kill,supervisor --seed 7 --log faults.jsonl
 
-Faults: kill, term, stop: signals; all: SIGKILL to every stage at once; abort, exit, hang, gpu-fault,
-scribble-input (a write to its input), overrun-output (a write beyond its output slot), scribble-control (a write to the control block): injected into a stage
-in the middle of a frame;
-supervisor: SIGKILL, and the same command takes over the run. Faults on other hosts are injected by their supervisors, and all hosts' accounts
+Faults: kill, term, stop: signals; all: SIGKILL to every stage at once; {}: injected into a stage in the middle
+of a frame (`carousel inject --help`); supervisor: SIGKILL, and the same command takes over the run. Faults on other hosts are injected by their supervisors, and all hosts' accounts
 count as one; start a host without a launcher by hand, once for the run and once for the fault-free run, when chaos prints it. The same seed gives the same faults in the same order; their times depend on the machine. Exit code 0: lost = repeated = torn = dead letters = 0, the image_hash
 of a fault-free run (if no sink has hashes: the same number of frames), no unexpected death, every run taken over, no leftovers; 1: otherwise; 130: interrupted.)";
 
@@ -104,7 +102,7 @@ command_action add_chaos_command(const command_parts& p) {
     app.add_flag("--no-compare", a->no_compare,
                  "Skip the fault-free run of the same number of frames and the comparison of image_hash");
     add_json(p, "Print the report as JSON");
-    app.footer(footer);
+    app.footer(fmt::format(footer, shm::fault_names(", ")));
     return [a](const common_words& c, const cli_environment& env) { return run_it(*a, c, env); };
 }
 

@@ -37,7 +37,7 @@ struct injected_fault_row {
     bool needs_output;    ///< refused for sinks, and where the fault would harm other stages (no gap after a
                           ///< slot)
     const char* remark;   ///< text after the name in the list of options; ""
-    char letter;          ///< its button in the viewer; its key is Ctrl with this character
+    char key;             ///< its button in the viewer; its key is Ctrl with this character
     const char* title;    ///< of that button
     const char* help;
 };

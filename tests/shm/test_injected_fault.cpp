@@ -28,7 +28,7 @@ TEST_CASE("every fault has a name, a key and a sentence of its own") {
     std::set<char> letters;
     for (const injected_fault_row& row : injected_faults) {
         names.insert(row.name);
-        letters.insert(row.letter);
+        letters.insert(row.key);
         sentences.insert(row.help);
     }
     CHECK(names.size() == injected_faults.size());

@@ -13,38 +13,49 @@ namespace {
 using theme::px;
 
 struct shortcut {
-    const char* keys;
-    const char* what;
+    std::string keys, what;
 };
-constexpr shortcut shortcuts[] = {
-    {"F1", "this help"},
-    {"L", "light or dark"},
-    {"P", "write the window as a PNG into the working directory"},
-    {"Shift+P", "write the frame itself as a PNG"},
-    {"N", "watch another run; the window never changes its run automatically"},
-    {"Ctrl+Q", "close the viewer; the pipeline continues unless it was started with the viewer"},
-    {"", ""},
-    {"D", "next panel of the shared tab: events, depth, frames"},
-    {"1 ... 9", "choose a stage"},
-    {"", "Commands that affect a stage need Ctrl:"},
-    {"Ctrl+K", "kill -9 the chosen stage"},
-    {"Ctrl+R", "replace it by a new process"},
-    {"Ctrl+S", "pause it: the pipeline waits; C (without Ctrl) continues it"},
-    {"Ctrl+H G X A I O B", "inject a fault at its next frame: hang, GPU fault, exit, abort, wild writes"},
-    {"", ""},
-    {"space  .", "pause the picture; step to the newest frame"},
-    {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},
-    {"arrows", "move the picture; also middle drag, or Shift and left drag"},
-    {"[  ]", "exposure of the shown picture"},
-    {"Shift+R G B A", "channels"},
-    {"U  Y  B", "next ring, next plane of it; next ring for the same frame on the right"},
-    {"E  V", "next range of values, next colours"},
-    {"Z", "freeze the timeline; wheel and drag zoom and move it"},
-    {"Shift+T", "time range of the plots"},
-    {"", ""},
-    {"left drag", "turn the camera; right drag moves it, Ctrl and wheel zoom"},
-    {"M  W  O", "next shading (first choice), wireframe (first switch), reset"},
-};
+
+/// "Ctrl+H G X ...": the keys of all faults.
+std::string fault_keys() {
+    std::string keys = "Ctrl+";
+    for (const shm::injected_fault_row& row : shm::injected_faults)
+        keys.append(&row == shm::injected_faults.data() ? "" : " ").push_back(row.key);
+    return keys;
+}
+
+const std::vector<shortcut>& shortcuts() {
+    static const std::vector<shortcut> all = {
+        {"F1", "this help"},
+        {"L", "light or dark"},
+        {"P", "write the window as a PNG into the working directory"},
+        {"Shift+P", "write the frame itself as a PNG"},
+        {"N", "watch another run; the window never changes its run automatically"},
+        {"Ctrl+Q", "close the viewer; the pipeline continues unless it was started with the viewer"},
+        {"", ""},
+        {"D", "next panel of the shared tab: events, depth, frames"},
+        {"1 ... 9", "choose a stage"},
+        {"", "Commands that affect a stage need Ctrl:"},
+        {"Ctrl+K", "kill -9 the chosen stage"},
+        {"Ctrl+R", "replace it by a new process"},
+        {"Ctrl+S", "pause it: the pipeline waits; C (without Ctrl) continues it"},
+        {fault_keys(), "inject a fault at its next frame; the buttons of the stages have their names"},
+        {"", ""},
+        {"space  .", "pause the picture; step to the newest frame"},
+        {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},
+        {"arrows", "move the picture; also middle drag, or Shift and left drag"},
+        {"[  ]", "exposure of the shown picture"},
+        {"Shift+R G B A", "channels"},
+        {"U  Y  B", "next ring, next plane of it; next ring for the same frame on the right"},
+        {"E  V", "next range of values, next colours"},
+        {"Z", "freeze the timeline; wheel and drag zoom and move it"},
+        {"Shift+T", "time range of the plots"},
+        {"", ""},
+        {"left drag", "turn the camera; right drag moves it, Ctrl and wheel zoom"},
+        {"M  W  O", "next shading (first choice), wireframe (first switch), reset"},
+    };
+    return all;
+}
 
 std::string state_text(const model& m) {
     if (m.phase == run_phase::waiting) return "waiting";
@@ -248,10 +259,10 @@ void screen::draw_choice(model& m, ImVec2 low, ImVec2 high) {
 void screen::draw_help() {
     draw_in_front("help", "Keys and mouse", 0.5F, px(620), [] {
         ImGui::Dummy(ImVec2(1, px(4)));
-        for (const shortcut& s : shortcuts) {
-            if (*s.keys == '\0') {
+        for (const shortcut& s : shortcuts()) {
+            if (s.keys.empty()) {
                 ImGui::Dummy(ImVec2(1, px(2)));
-                if (*s.what != '\0') ui::small_text(s.what);
+                if (!s.what.empty()) ui::small_text(s.what);
                 continue;
             }
             ui::text(s.keys, theme::colors().accent);

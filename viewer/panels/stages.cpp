@@ -129,7 +129,7 @@ public:
                 break;
         }
         for (const shm::injected_fault_row& fault : shm::injected_faults)
-            if (k.key == fault.letter) {
+            if (k.key == fault.key) {
                 m.ask(run::inject_request{label, fault.kind});
                 return true;
             }
@@ -162,7 +162,7 @@ public:
         for (const shm::injected_fault_row& fault : shm::injected_faults) {
             if (width -= wide(fault); width < 0) break;  // F1 lists the keys
             ImGui::SameLine(0, px(5));
-            const std::string label = label_of(fault), key = fmt::format("Ctrl+{}", fault.letter);
+            const std::string label = label_of(fault), key = fmt::format("Ctrl+{}", fault.key);
             if (ui::button(fmt::format("stages.{}", fault.name), label.c_str(), key.c_str(), fault.help, true,
                            can))
                 m.ask(run::inject_request{m.snap.seat_label(m.selected_seat), fault.kind});
@@ -173,7 +173,7 @@ public:
 
 private:
     static std::string label_of(const shm::injected_fault_row& fault) {
-        return fmt::format("{} {}", fault.letter, fault.title);
+        return fmt::format("{} {}", fault.key, fault.title);
     }
 
     // A mistyped letter must not harm the run: harmful keys need Ctrl; the same key without Ctrl only logs a
@@ -186,7 +186,7 @@ private:
         }
         const char* what = k == 'K' ? "kills" : k == 'S' ? "stops" : k == 'R' ? "replaces" : nullptr;
         for (const shm::injected_fault_row& fault : shm::injected_faults)
-            if (k == fault.letter) what = "harms";
+            if (k == fault.key) what = "harms";
         if (what == nullptr) return false;
         m.events.add({m.now_ns, telemetry::event_kind::info, shm::none,
                       fmt::format("no action: Ctrl+{} {} {}, {} alone has no effect", k, what,
