@@ -26,6 +26,7 @@ enum class fault : u8 {
     scribble_input,    ///< a wild write to the stage's input; only for stages with a guarded input
     overrun_output,    ///< a write beyond the stage's output slot; only for stages with a guarded output
     scribble_control,  ///< a wild write into the control block; only for guarded stages
+    exception,         ///< an exception out of the stage's own code
 };
 struct fault_row {
     fault kind;
@@ -41,7 +42,7 @@ struct fault_row {
 }
 /// The rows are in the order of `fault`. A seed yields the same plan only while order and weights are
 /// unchanged.
-inline constexpr std::array<fault_row, 12> fault_table{{
+inline constexpr std::array<fault_row, 13> fault_table{{
     {fault::kill, "kill", 10, SIGKILL},
     {fault::term, "term", 2, SIGTERM},
     {fault::stop, "stop", 2, SIGSTOP},
@@ -54,6 +55,7 @@ inline constexpr std::array<fault_row, 12> fault_table{{
     injected_row(fault::scribble_input, shm::injected_fault::scribble_input, 3),
     injected_row(fault::overrun_output, shm::injected_fault::overrun_output, 3),
     injected_row(fault::scribble_control, shm::injected_fault::scribble_control, 3),
+    injected_row(fault::exception, shm::injected_fault::exception, 3),
 }};
 [[nodiscard]] constexpr const fault_row& row_of(fault f) noexcept {
     return fault_table[static_cast<std::size_t>(f)];

@@ -300,6 +300,9 @@ constexpr auto explanations = std::to_array<explanation>({
      "The stage wrote to the control block directly, bypassing the ring's functions (injected).",
      "`carousel inject` or `carousel chaos`.",
      "Nothing: the write ends only its own stage, and no word of the run changes."},
+    {fault_kind, "throw", "The stage's code threw an exception during a frame (injected).",
+     "`carousel inject` or `carousel chaos`.",
+     "Nothing: the process logs the exception and ends; its frames go to its successor."},
 
     {limit_kind, "stage", "One stage is always busy, and the others wait for it.",
      "`carousel ps` and the viewer name the stage.",

@@ -24,6 +24,7 @@ enum class injected_fault : u8 {
     scribble_input,    ///< writes into the stage's input, which belongs to the input's producer
     overrun_output,    ///< writes past the slot that the stage fills, where another frame might be
     scribble_control,  ///< writes into the control block directly, without the ring's functions
+    exception,         ///< throws in process(), as a stage does that cannot handle its frame
 };
 
 /// All data about a fault in one place: options, completion, checks, buttons and messages use this table.
@@ -41,7 +42,7 @@ struct injected_fault_row {
     const char* title;    ///< of that button
     const char* help;
 };
-inline constexpr std::array<injected_fault_row, 7> injected_faults{{
+inline constexpr std::array<injected_fault_row, 8> injected_faults{{
     {injected_fault::hang, "hang", false, true, false, false, "detected after frame_timeout_ms", 'H', "hang",
      "the stage never finishes its next frame: detected after frame_timeout_ms and replaced"},
     {injected_fault::gpu_fault, "gpu-fault", true, false, false, false, "", 'G', "GPU fault",
@@ -57,6 +58,8 @@ inline constexpr std::array<injected_fault_row, 7> injected_faults{{
     {injected_fault::scribble_control, "scribble-control", false, false, false, false,
      "a wild write to the control block", 'B', "scribble block",
      "the stage writes to the control block, bypassing the ring's functions"},
+    {injected_fault::exception, "throw", false, false, false, false, "an exception out of process()", 'J',
+     "throw", "the stage's code throws an exception during its next frame"},
 }};
 
 /// Returns null for `nothing`.

@@ -1,8 +1,11 @@
 #include "stages/runner/fault_injection.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <stdexcept>
 #include <thread>
 
 #include "core/log.hpp"
@@ -110,6 +113,9 @@ void apply_fault(runtime& r, const ring::job& at_work, shm::word& at, u64 asked)
         case shm::injected_fault::scribble_control:
             scribble_block(r, at_work);
             return;
+        case shm::injected_fault::exception:
+            throw std::runtime_error(
+                fmt::format("injected by `carousel inject`, frame {}", at_work.ring_sequence));
         case shm::injected_fault::exit:
             die(3);
         case shm::injected_fault::abort:

@@ -104,7 +104,7 @@ TEST_CASE("an unknown command and an unknown fault are refused with those that a
     CHECK_THAT(refusal_of(R"({"type":"kil"})"), contains("did you mean \"kill\"?"));
     CHECK(refusal_of(R"({"type":"inject","stage":"a","fault":"earthquake"})") ==
           "inject: unknown fault \"earthquake\": hang, gpu-fault, exit, abort, scribble-input, "
-          "overrun-output and scribble-control are known");
+          "overrun-output, scribble-control and throw are known");
     CHECK_THAT(refusal_of(R"({"type":"inject","stage":"a","fault":"nothing"})"),
                contains("unknown fault \"nothing\""));
 }

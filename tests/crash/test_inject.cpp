@@ -72,6 +72,21 @@ TEST_CASE("a process is replaced at once after each injected exit or abort") {
     check_whole(run, 6);
 }
 
+TEST_CASE("an injected exception ends only its process, which logs it, and blames no frame") {
+    run_fixture run;
+    run.start(run.pipeline("ithrow", number_pipeline("ithrow", "fps = 200\n")), {"--frames", "500"});
+    REQUIRE(run.wait_running());
+    for (const char* stage : {"middle", "numbers", "sink"}) {
+        const i32 before = run.pid_of(stage);
+        std::string out;
+        REQUIRE(inject(run, "ithrow", stage, "throw", out) == 0);
+        CHECK(replaced(run, stage, before));
+        CHECK_THAT(run.stage(stage)["last_exit"].get<std::string>(), contains("injected"));
+    }
+    check_whole(run, 3);
+    CHECK_THAT(run.log(), contains("injected by `carousel inject`, frame "));
+}
+
 TEST_CASE("a fault whose process died before taking it is not injected into another process") {
     run_fixture run;
     run.start(run.pipeline("iheir", number_pipeline("iheir", "frame_timeout_ms = 1000\nfps = 200\n")),

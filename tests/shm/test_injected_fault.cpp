@@ -39,5 +39,5 @@ TEST_CASE("every fault has a name, a key and a sentence of its own") {
     CHECK(letters.find('R') == letters.end());
     CHECK(letters.find('C') == letters.end());
     CHECK(fault_names(" or ") ==
-          "hang, gpu-fault, exit, abort, scribble-input, overrun-output or scribble-control");
+          "hang, gpu-fault, exit, abort, scribble-input, overrun-output, scribble-control or throw");
 }
