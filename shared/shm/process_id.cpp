@@ -128,6 +128,12 @@ int signal_pidfd(int pidfd, int signal) noexcept {
     return syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0 ? 0 : errno;
 }
 
+// The start time is read after the environment, so the pid had not been reused before.
+std::string environment_of(const process_id& id) {
+    std::string text = read_all(fmt::format("/proc/{}/environ", id.pid));
+    return is_alive(id) ? text : "";
+}
+
 u64 resident_bytes(i32 pid) noexcept {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/statm", pid);

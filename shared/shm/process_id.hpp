@@ -33,6 +33,9 @@ struct process_id {
 [[nodiscard]] bool has_ended(int pidfd) noexcept;
 /// Sends a signal through a pidfd. Returns 0 or errno.
 int signal_pidfd(int pidfd, int signal) noexcept;
+/// The environment of exactly this process, as strings that each end with a 0; "" if it has ended or its
+/// environment can't be read.
+[[nodiscard]] std::string environment_of(const process_id& id);
 /// Resident memory in bytes; 0 if unknown.
 [[nodiscard]] u64 resident_bytes(i32 pid) noexcept;
 /// Returns true if the process is stopped by a signal (state T) or its control group is frozen.

@@ -129,8 +129,11 @@ TEST_CASE("a pidfd of a reaped process has no start time, even if its pid is reu
     }));
 }
 
-TEST_CASE("a process that gets a marked one's pid while the marks are read is not taken for it") {
-    require_went_through(test::in_pid_namespace(true, [] {
+/// Starts a process with MARK=1 in its environment. `work` gets its pid and /proc folder; between two reads
+/// of that folder it can call the function that it gets, after which another process has the pid.
+void with_marked_process(
+    const std::function<void(pid_t, const std::string&, const std::function<void()>&)>& work) {
+    require_went_through(test::in_pid_namespace(true, [&] {
         const pid_t marked = ::fork();
         if (marked == 0)
             ::execle("/bin/sleep", "sleep", "60", nullptr,
@@ -140,21 +143,42 @@ TEST_CASE("a process that gets a marked one's pid while the marks are read is no
             return read_file(process + "/environ").value_or("").starts_with("MARK=1");
         };
         for (const u64 until = now_ns() + 20 * ns_per_s; !has_mark() && now_ns() < until;) ::usleep(1'000);
-        need(shm::marked_processes("MARK=1").size() == 1);
         ::usleep(20'000);  // another start time
         pid_t second = 0;
-        at_open = [&, seen = false](std::string_view path) mutable {
-            seen = seen || path == process + "/environ";
-            if (!seen || second != 0 || path != process + "/stat") return;
+        work(marked, process, [&] {
+            if (second != 0) return;
             ::kill(marked, SIGKILL);
             ::waitpid(marked, nullptr, 0);
             second = test::fork_as(marked, [] { ::pause(); });
-        };
-        const std::vector<shm::process_id> found = shm::marked_processes("MARK=1");
-        at_open = {};
+        });
         need(second == marked);
-        need(found.empty());
         ::kill(second, SIGKILL);
         ::waitpid(second, nullptr, 0);
     }));
+}
+
+TEST_CASE("a process that gets a marked one's pid while the marks are read is not taken for it") {
+    with_marked_process([](pid_t, const std::string& process, const std::function<void()>& reuse_pid) {
+        need(shm::marked_processes("MARK=1").size() == 1);
+        at_open = [&, seen = false](std::string_view path) mutable {
+            seen = seen || path == process + "/environ";
+            if (seen && path == process + "/stat") reuse_pid();
+        };
+        const std::vector<shm::process_id> found = shm::marked_processes("MARK=1");
+        at_open = {};
+        need(found.empty());
+    });
+}
+
+TEST_CASE("an environment is not read of a later process with the same pid") {
+    with_marked_process([](pid_t marked, const std::string& process, const std::function<void()>& reuse_pid) {
+        const shm::process_id id{marked, shm::start_time_of(marked)};
+        need(shm::environment_of(id).starts_with("MARK=1"));
+        at_open = [&](std::string_view path) {
+            if (path == process + "/environ") reuse_pid();
+        };
+        const std::string text = shm::environment_of(id);
+        at_open = {};
+        need(text.empty());
+    });
 }

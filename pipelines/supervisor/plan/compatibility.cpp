@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/user_input.hpp"
@@ -98,9 +97,7 @@ namespace fs = std::filesystem;
 /// may set another interpreter (CAROUSEL_PYTHON) or PYTHONPATH.
 class environment_override {
 public:
-    explicit environment_override(const shm::process_id& of) : own_(environ) {
-        const bool same = of.pid > 0 && shm::start_time_of(of.pid) == of.start_time;
-        text_ = same ? read_file(fmt::format("/proc/{}/environ", of.pid)).value_or("") : "";
+    explicit environment_override(const shm::process_id& of) : own_(environ), text_(shm::environment_of(of)) {
         for (std::size_t at = 0; at < text_.size(); at += std::strlen(words_.back()) + 1)
             words_.push_back(text_.data() + at);
         words_.push_back(nullptr);
@@ -121,7 +118,9 @@ private:
 std::string folder_of_file(const run::record& r) {
     std::error_code failed;
     const fs::path at = fs::read_symlink(fmt::format("/proc/{}/cwd", r.supervisor.pid), failed);
-    const fs::path file = failed ? absolute_path(r.file) : at / r.file;
+    const bool known =
+        !failed && shm::is_alive(r.supervisor);  // checked after the read: the pid was not reused
+    const fs::path file = known ? at / r.file : absolute_path(r.file);
     return file.parent_path().lexically_normal().string();
 }
 
