@@ -11,6 +11,7 @@
 #include "os/descriptors.hpp"
 #include "ring/words.hpp"
 #include "supervisor/engine/report_figures.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/watch.hpp"
 
 namespace carousel::supervisor {
@@ -75,7 +76,7 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
     }
     const stage_spec& spec = setup.stages[stage].spec;
     if (!why || spec.may_miss()) return "";
-    if (is_excluded(setup, seats, stage))
+    if (is_absent(setup, seats, stage))
         return fmt::format("{} has failed and is skipped (optional = true) until `carousel up {}`", spec.name,
                            spec.name);
     const std::string until = *why == seat_state::vacant    ? "a program opens the port"

@@ -7,6 +7,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/words.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "telemetry/frame_facts.hpp"
 
 namespace carousel::supervisor {
@@ -133,12 +134,6 @@ u64 last_delivery_ns(const shm::control_block& c, u64 earliest, u64 latest) noex
     return last != 0 ? last : latest;
 }
 
-bool is_excluded(const run_setup& setup, const seat_list& seats, u32 stage) {
-    return setup.stages[stage].spec.optional && std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
-               return s->stage != stage || s->machine.state() == seat_state::failed;
-           });
-}
-
 stage_times::sample stage_times::take_sample(const shm::control_block& c, u64 now) const {
     sample l;
     l.at_ns = now;
@@ -184,8 +179,8 @@ nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::st
         loads[k].source = s.stages[k].spec.input_indices.empty();
         loads[k].waited_for = !s.stages[k].spec.latest();
         const seat* best = seats != nullptr ? best_of(*seats, k) : nullptr;
-        const bool excluded = seats != nullptr && is_excluded(s, *seats, k);
-        loads[k].required = !excluded && !s.stages[k].spec.skips();
+        const bool absent = seats != nullptr && is_absent(s, *seats, k);
+        loads[k].required = !absent && !s.stages[k].spec.skips();
         if (best != nullptr) loads[k].condition = condition_of(best->machine.state());
     }
     const telemetry::bottleneck b = telemetry::find_bottleneck(loads, s.fps);
@@ -206,7 +201,7 @@ std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& s
     for (u32 k = 0; k < s.stages.size(); ++k) {
         const stage_spec& spec = s.stages[k].spec;
         const seat* best = spec.may_miss() ? nullptr : best_of(seats, k);
-        if (is_excluded(s, seats, k)) continue;
+        if (is_absent(s, seats, k)) continue;
         if (best != nullptr && condition_of(best->machine.state()) == stage_condition::down)
             out.push_back({s.stages[k].spec.name,
                            how_missing(best->machine.state()) +

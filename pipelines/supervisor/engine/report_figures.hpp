@@ -63,10 +63,6 @@ private:
                                            const std::vector<telemetry::stage_shares>& shares,
                                            const seat_list* seats);
 
-/// True if frames bypass the optional stage because all of its instances have failed. For a stage that is
-/// down or in backoff, the others wait as for any other stage.
-[[nodiscard]] bool is_excluded(const run_setup& setup, const seat_list& seats, u32 stage);
-
 /// A stage for which other stages wait, but which has no process and will not have one soon.
 struct missing_stage {
     /// "is down", "is in backoff" (after deaths without a frame), "has failed", "is being ended"

@@ -87,13 +87,6 @@ void for_each_blocking_group(const process_table& t, u32 stage, F&& fn) noexcept
             fn(b.input_link[i], b.input_group[i]);
 }
 
-bool is_absent(const process_table& t, u32 stage) noexcept {
-    const stage_spec& spec = t.setup->stages[stage].spec;
-    return std::all_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
-        return s->stage != stage || (spec.skips() ? !s->now : s->machine.state() == seat_state::failed);
-    });
-}
-
 /// Returns nothing if the word is damaged. A damaged word is repaired before the next tick, or the block is
 /// rebuilt.
 std::optional<u64> tail_of(const process_table& t, u32 link) noexcept {
@@ -201,6 +194,14 @@ void require_no_port(const process_table& t, const seat& s, const char* command)
                     s.label, command));
 }
 
+bool is_absent(const run_setup& setup, const seat_list& seats, u32 stage) {
+    const stage_spec& spec = setup.stages[stage].spec;
+    if (!spec.skips() && !spec.optional) return false;
+    return std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
+        return s->stage != stage || (spec.skips() ? !s->now : s->machine.state() == seat_state::failed);
+    });
+}
+
 // The rings wait for the stage until its claims on disk are suspended; otherwise a sender would keep frames
 // for it, and the report would count losses that did not occur.
 void skip_frames(process_table& t, u32 stage) {
@@ -237,7 +238,7 @@ void settle_absent_readers(process_table& t) {
     for (u32 k = 0; k < t.setup->stages.size(); ++k) {
         const stage_spec& spec = t.setup->stages[k].spec;
         if (!spec.skips() && !spec.optional) continue;
-        if (is_absent(t, k))
+        if (is_absent(*t.setup, t.seats, k))
             skip_frames(t, k);
         else
             await_again(t, k);

@@ -41,6 +41,9 @@ void require_no_port(const process_table& t, const seat& s, const char* command)
 // claim suspended. The next supervisor completes the steps, because settle_absent_readers() compares the
 // groups with the seats at each tick. A damaged word changes nothing: the next tick tries again.
 
+/// True if the stage is such a reader and is absent. For any other stage that is vacant, down or in backoff,
+/// the rings wait.
+[[nodiscard]] bool is_absent(const run_setup& setup, const seat_list& seats, u32 stage);
 /// Lets frames bypass the stage until it has a process again.
 void skip_frames(process_table& t, u32 stage);
 /// Makes the rings wait for the stage again. An optional sink then has a claim on every frame that no stage
