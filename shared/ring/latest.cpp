@@ -89,7 +89,7 @@ bool latest_reader::release() noexcept {
     return whole && sealed;
 }
 
-bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept {
+bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now, const counted_from& from) noexcept {
     const shm::block_open open;
     link_ref l(c, link);
     bool any = false;
@@ -99,7 +99,8 @@ bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept {
             const u64 raw = load(at);
             const lease_word w = lease_word::of(raw);
             if (w.state != lease_state::leased) continue;
-            const u64 since = l.block().lease_since_ns[g].load(std::memory_order_acquire);
+            u64 since = l.block().lease_since_ns[g].load(std::memory_order_acquire);
+            if (from) since = from(since);
             if (now < since + l.block().latest_lease_ns) continue;
             if (cas(at, raw, lease_word{w.generation, 0, 0, 0, lease_state::skipped}.pack())) {
                 l.block().skipped[g].fetch_add(1, std::memory_order_relaxed);

@@ -8,6 +8,8 @@
 // LEASED -> DONE fails, and the data that it read is discarded. Crash: a dead member's lease is revoked in
 // the same way as a slow member's; the supervisor frees the dead member's place in the group.
 
+#include <functional>
+
 #include "ring/link.hpp"
 
 namespace carousel::ring {
@@ -49,8 +51,13 @@ private:
     u64 next_;  ///< the lowest sequence that may still be leased
 };
 
+/// Maps the start of a lease to the time from which on its age counts: later by the time in which the run, or
+/// the caller, did not run. Must not throw.
+using counted_from = std::function<u64(u64 since_ns)>;
+
 /// Revokes leases of latest members that are older than latest_lease_ns. Any process may call this function;
-/// the supervisor and idle producers call it. Returns true if a lease was revoked.
-bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept;
+/// the supervisor and idle producers call it. Returns true if a lease was revoked. Without `from`, all time
+/// counts.
+bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now, const counted_from& from = {}) noexcept;
 
 }  // namespace carousel::ring

@@ -10,6 +10,7 @@
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
+#include "core/running_time.hpp"
 #include "device/cpu/pool.hpp"
 #include "shm/runtime_folder.hpp"
 
@@ -167,6 +168,7 @@ void receiver_link::run() {
             const std::lock_guard lock(mutex_);
             transport_ = &t;
         }
+        running_time running(longest_sleep_ns + dead_after_ns / 4);
         while (!stop_.load(std::memory_order_acquire)) {
             t.progress_all();
             actions todo;
@@ -175,6 +177,8 @@ void receiver_link::run() {
             {
                 const std::lock_guard lock(mutex_);
                 keep();
+                const u64 woken = now_ns();
+                side_.exclude(running.consume_gap(woken), woken);
                 todo = side_.step(now_ns());
                 proven = side_.proven();
                 due = side_.next_due();

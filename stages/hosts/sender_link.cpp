@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/running_time.hpp"
 #include "device/backend.hpp"
 #include "device/cpu/pool.hpp"
 
@@ -169,6 +170,7 @@ void sender_link::run() {
             const std::lock_guard lock(mutex_);
             transport_ = &t;
         }
+        running_time running(longest_sleep_ns + dead_after_ns / 4);
         while (!stop_.load(std::memory_order_acquire)) {
             round_ns_.store(now_ns(), std::memory_order_release);
             t.progress_all();
@@ -177,6 +179,8 @@ void sender_link::run() {
             u32 proven = 0;
             {
                 const std::lock_guard lock(mutex_);
+                const u64 woken = now_ns();
+                side_.exclude(running.consume_gap(woken), woken);
                 todo = side_.step(now_ns());
                 due = side_.next_due();
                 proven = side_.proven();

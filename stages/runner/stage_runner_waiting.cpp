@@ -76,8 +76,11 @@ void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     }
     if (!changed) {
         show_wait(kind_of(why), began);
+        const auto counted = [&](u64 since) {
+            return std::max(since, runtime_->supervisor().running().resumed_ns(began));
+        };
         for (u32 k = 0; k < worker_.outputs(); ++k)
-            ring::revoke_stale_leases(runtime_->control(), worker_.output(k).index(), began);
+            ring::revoke_stale_leases(runtime_->control(), worker_.output(k).index(), began, counted);
         changed = shm::wait(worker_.stage().doorbell, seen, std::min(at_most_ns, shm::max_sleep_ns));
     }
     last_wait_changed_ = changed;

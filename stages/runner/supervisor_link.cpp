@@ -32,6 +32,7 @@ namespace carousel::stages {
 namespace {
 
 constexpr u64 silence_ns = 2 * ns_per_s;  // a pipe into an external program (`stage | tee`) never breaks
+constexpr u64 longest_watch_ns = 200 * ns_per_ms;    // between two calls of watch() in a stage that runs
 constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a stopped listener must not stop the heartbeat
 
 /// A pipe whose read end no process holds any more; terminals and files are never replaced.
@@ -95,7 +96,7 @@ void empty_folder(const std::string& folder) {
 }  // namespace
 
 supervisor_link::supervisor_link(attachment& a)
-    : a_(&a), socket_(std::move(a.socket)), epoch_(a.incarnation.epoch) {}
+    : a_(&a), socket_(std::move(a.socket)), running_(longest_watch_ns), epoch_(a.incarnation.epoch) {}
 
 u64 supervisor_link::unsupervised_ns() const noexcept {
     const u64 since = unsupervised_since_ns_.load(std::memory_order_acquire), now = now_ns();
@@ -115,6 +116,14 @@ void supervisor_link::send_ready() {
 }
 
 void supervisor_link::watch(int ms) {
+    poll(ms);
+    // After the wait, in which the process may have been stopped, and before the caller compares the time.
+    const u64 gap = running_.consume_gap(now_ns());
+    if (gap != 0 && unsupervised_since_ns_.load(std::memory_order_relaxed) != 0)
+        unsupervised_since_ns_.fetch_add(gap, std::memory_order_release);
+}
+
+void supervisor_link::poll(int ms) {
     if (!socket_) {  // only this thread changes it
         std::this_thread::sleep_for(std::chrono::milliseconds(ms));
         write_alone();

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/running_time.hpp"
 #include "ring/participants.hpp"
 #include "stages/runner/attach.hpp"
 
@@ -28,8 +29,10 @@ public:
     /// Waits up to `ms` milliseconds for a message and handles it. Ends the process if a supervisor refuses
     /// it.
     void watch(int ms);
-    /// Returns the time in ns for which there has been no supervisor; 0 while there is one.
+    /// Returns the time in ns for which this process has run without a supervisor; 0 while there is one.
     [[nodiscard]] u64 unsupervised_ns() const noexcept;
+    /// Updated by watch().
+    [[nodiscard]] const running_time& running() const noexcept { return running_; }
     /// Polls the socket itself instead of using watch()'s last result.
     [[nodiscard]] bool there();
     /// Reports that this stage is LIVE, or that a standby is ready to become LIVE. If there is no supervisor,
@@ -39,6 +42,7 @@ public:
     void set_epoch(u32 epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
 
 private:
+    void poll(int ms);
     void lost();
     void log_supervisor_gone(bool now);
     void try_return();
@@ -50,7 +54,9 @@ private:
     attachment* a_;
     std::mutex mutex_;  ///< process-local; guards socket_
     shm::unique_fd socket_;
+    /// later by the time since then in which this process did not run; 0: there is a supervisor
     std::atomic<u64> unsupervised_since_ns_{0};
+    running_time running_;
     std::atomic<u32> epoch_;
     bool awaiting_welcome_ = false;
     bool ready_ = false;       ///< guarded by the mutex

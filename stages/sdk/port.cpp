@@ -10,6 +10,7 @@
 #include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/json.hpp"
+#include "core/running_time.hpp"
 #include "core/user_input.hpp"
 #include "device/backend.hpp"
 #include "session/newest_frame.hpp"
@@ -173,7 +174,8 @@ latest_frame* latest_port::next(f64 timeout_s) {
     state& s = *state_;
     require_port_owner(s.owner, s.stage);
     const device::kept_thread kept(!s.newest || is_gpu(s.device.get()));
-    const u64 until = now_ns() + nanoseconds_of(timeout_s);
+    u64 until = now_ns() + nanoseconds_of(timeout_s);
+    running_time running(2 * longest_nap_ns);
     if (s.queue) s.settle();
     for (;;) {
         s.follow();
@@ -182,6 +184,7 @@ latest_frame* latest_port::next(f64 timeout_s) {
         const u32 seen = bell != nullptr ? shm::ticket(*bell) : 0;
         if (s.newest && s.take()) return &s.frame;
         const u64 now = now_ns();
+        until = std::max(until, until + running.consume_gap(now));
         if (now >= until) return nullptr;
         const u64 nap = std::min(longest_nap_ns, until - now);
         if (bell != nullptr)

@@ -41,7 +41,8 @@ shm::unique_fd own_pidfd() {
 }  // namespace
 
 port_session::port_session(const std::string& folder, const std::string& stage, bool writes,
-                           const device_source& device) {
+                           const device_source& device)
+    : running_(4 * beat_ns) {
     try {
         join(folder, stage, writes, device);
     } catch (...) {
@@ -196,6 +197,7 @@ void port_session::run_heartbeat() {
             shm::message m;  // a message of a later version is ignored
             (void)shm::receive_message(socket_.get(), m);
         }
+        (void)running_.consume_gap(now_ns());
         if (worker_->revoked()) continue;
         session::beat(entry(), worker_->stage().counters);
         if (const std::unique_lock alone(begins_, std::try_to_lock); alone && !outputs_.empty())
@@ -205,6 +207,7 @@ void port_session::run_heartbeat() {
 
 port_session::wait_result port_session::begin(u64 until_ns) {
     shm::stage_block& s = worker_->stage();
+    running_time running(2 * shm::max_sleep_ns);
     for (;;) {
         if (passes_) {  // also true if an earlier call could not write the record
             if (!commit(std::nullopt)) return wait_result::lost;
@@ -234,10 +237,13 @@ port_session::wait_result port_session::begin(u64 until_ns) {
             continue;
         }
         const u64 now = now_ns();
+        until_ns = std::max(until_ns, until_ns + running.consume_gap(now));
         if (now >= until_ns) return wait_result::nothing;
         for (u32 k = 0; k < worker_->outputs(); ++k) {
             worker_->output(k).sweep();
-            (void)ring::revoke_stale_leases(block_->block(), worker_->output(k).index(), now);
+            (void)ring::revoke_stale_leases(block_->block(), worker_->output(k).index(), now, [&](u64 since) {
+                return std::max(since, running_.resumed_ns(now));
+            });
         }
         shm::wait(s.doorbell, seen, std::min(shm::max_sleep_ns, until_ns - now));
         (worker_->outputs() > 0 ? s.counters.wait_output_ns : s.counters.wait_input_ns)
@@ -346,6 +352,7 @@ port_session::wait_result port_session::end_stream(u64 until_ns) {
                         worker_->stage().name));
     rest();
     queue_->drain();
+    running_time running(2 * shm::max_sleep_ns);
     for (;;) {
         const u32 seen = shm::ticket(worker_->stage().doorbell);
         if (lost_.load(std::memory_order_acquire)) return wait_result::lost;
@@ -353,6 +360,7 @@ port_session::wait_result port_session::end_stream(u64 until_ns) {
         if (result == ring::outcome::revoked) return wait_result::lost;
         if (result == ring::outcome::ok) break;
         const u64 now = now_ns();
+        until_ns = std::max(until_ns, until_ns + running.consume_gap(now));
         if (now >= until_ns) return wait_result::nothing;
         shm::wait(worker_->stage().doorbell, seen, std::min(shm::max_sleep_ns, until_ns - now));
     }

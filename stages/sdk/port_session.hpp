@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
+#include "core/running_time.hpp"
 #include "device/backend.hpp"
 #include "frame/frame_format.hpp"
 #include "ledger/ledger.hpp"
@@ -130,6 +131,7 @@ private:
     std::array<std::byte, shm::max_metadata_bytes> joined_{};  ///< metadata of several inputs
     std::mutex begins_;
     std::atomic<bool> lost_{false};
+    running_time running_;  ///< updated by the heartbeat thread
     std::thread heartbeat_thread_;
 };
 

@@ -220,6 +220,8 @@ TEST_CASE("a viewer's lease pins its slot, until it is given back or has become 
         CHECK(b.slot(0, held.index).state == slot_state::free);
     }
     SECTION("stale") {
+        const auto frozen = [](u64 from) { return from + 500; };  // time in which the run was stopped
+        CHECK_FALSE(revoke_stale_leases(*b.c, 0, since + 1499, frozen));
         CHECK_FALSE(revoke_stale_leases(*b.c, 0, since + 999));
         CHECK(b.slot(0, held.index).state == slot_state::ready);
         CHECK(revoke_stale_leases(*b.c, 0, since + 1000));

@@ -203,6 +203,12 @@ void run_phase::watch_time_limit(u64 now) {
     end_on_request("--seconds", 0, "the time limit has passed");
 }
 
+/// Time since `since` in which the run was not stopped, in ns.
+u64 run_phase::running_since(u64 since, u64 now) const noexcept {
+    const u64 from = seats_->groups.uncounted().shifted(since, now);
+    return now > from ? now - from : 0;
+}
+
 void run_phase::watch(u64 now) {
     const shm::control_block& c = block_->block();
     if (is_open() && block_->all_delivered()) {
@@ -218,8 +224,8 @@ void run_phase::watch(u64 now) {
     }
     watch_full_disk(now);
     // A drain may take any amount of time, as long as frames advance.
-    if (is(phase::draining) && now > std::max(moved_ns_, since_ns_) &&
-        now - std::max(moved_ns_, since_ns_) > 2 * setup_->stop_timeout_ns)
+    if (is(phase::draining) &&
+        running_since(std::max(moved_ns_, since_ns_), now) > 2 * setup_->stop_timeout_ns)
         end_now(fmt::format("no frame has moved for {} s", 2 * setup_->stop_timeout_ns / ns_per_s));
     flush_outputs(now);
 }
@@ -262,7 +268,7 @@ std::string run_phase::unwritten() {
 
 // Ends the stages that should have exited and have not: TERM, then KILL; the log names each of them.
 void run_phase::flush_outputs(u64 now) {
-    const u64 waited = now > since_ns_ ? now - since_ns_ : 0;
+    const u64 waited = running_since(since_ns_, now);
     if (phase_ == phase::leaving && waited > setup_->stop_timeout_ns && !seats_->all_gone())
         end_now(fmt::format("still running {} s after the last frame: {}", setup_->stop_timeout_ns / ns_per_s,
                             fmt::join(seats_->unended_processes(), ", ")));

@@ -90,6 +90,7 @@ public:
 
 private:
     void enter(phase p) noexcept;
+    [[nodiscard]] u64 running_since(u64 since, u64 now) const noexcept;
     void watch_full_disk(u64 now);
     void flush_outputs(u64 now);
     [[nodiscard]] std::string unwritten();

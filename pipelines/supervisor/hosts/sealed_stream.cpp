@@ -210,6 +210,9 @@ bool sealed_stream::read_message(json& to) {
 std::vector<json> sealed_stream::advance(u64 now) {
     std::vector<json> out;
     if (closed()) return out;
+    const u64 gap = running_.consume_gap(now);
+    since_ns_ += gap;
+    last_received_ns_ += gap;
     if (is_connected()) {
         flush();
         read_some(now);

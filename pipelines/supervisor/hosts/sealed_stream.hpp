@@ -19,6 +19,7 @@
 
 #include "core/clock.hpp"
 #include "core/json.hpp"
+#include "core/running_time.hpp"
 #include "hosts/seal.hpp"
 #include "shm/fd_socket.hpp"
 
@@ -35,7 +36,9 @@ public:
     /// Starts to connect. Throws config_error if the address is invalid or no descriptors are left.
     [[nodiscard]] static shm::unique_fd connect(const std::string& address, u32 port);
 
-    /// Receives and sends as much as is possible without blocking. Returns the received messages in order.
+    /// Receives and sends as much as is possible without blocking. Returns the received messages in order. To
+    /// be called regularly: time in which this process did not run counts neither as silence of the peer nor
+    /// against its authentication.
     [[nodiscard]] std::vector<nlohmann::json> advance(u64 now);
     /// Returns false, and sends nothing, if the message exceeds the limit (16 MiB).
     bool send(const nlohmann::json& message);
@@ -47,7 +50,7 @@ public:
     /// The peer has proven that it has another token.
     [[nodiscard]] bool wrong_token() const noexcept { return wrong_token_; }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-    /// Time of the last received byte.
+    /// Time of the last received byte, later by the time since then in which this process did not run.
     [[nodiscard]] u64 last_received_ns() const noexcept { return last_received_ns_; }
 
 private:
@@ -68,6 +71,7 @@ private:
     std::string token_, key_, in_, out_, gone_, why_;
     hosts::seal_bytes mine_{}, theirs_{};
     u64 sent_ = 0, received_ = 0, since_ns_, last_received_ns_;
+    running_time running_{ns_per_s};
     bool wrong_token_ = false;
 };
 

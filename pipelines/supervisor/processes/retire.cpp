@@ -136,9 +136,10 @@ bool reclaim(process_table& t, seat& s, process& p) {
 }
 
 bool kill_due(const process_table& t, const process& p, u64 now) noexcept {
-    return !p.kill_sent && kill_is_due({t.paused, is_revoked(p), p.how.through, p.leaving,
-                                        now - std::min(now, p.seen_dead_ns), t.setup->stop_timeout_ns,
-                                        t.setup->kill_delay_ns});
+    const u64 since = t.groups.uncounted().shifted(p.seen_dead_ns, now);
+    return !p.kill_sent &&
+           kill_is_due({t.paused, is_revoked(p), p.how.through, p.leaving, now - std::min(now, since),
+                        t.setup->stop_timeout_ns, t.setup->kill_delay_ns});
 }
 
 bool verdict_due(const process_table& t, const seat& s, const process& p) noexcept {

@@ -229,7 +229,9 @@ void supervise_seats(process_table& t, u64 now) {
         sample(t, *s, now);
     }
     settle_absent_readers(t);
-    for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k) ring::revoke_stale_leases(*t.c, k, now);
+    const auto counted = [&](u64 since) { return t.groups.uncounted().shifted(since, now); };
+    for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k)
+        ring::revoke_stale_leases(*t.c, k, now, counted);
     watch_deadlines(t, now);
 }
 

@@ -317,6 +317,12 @@ void receiving_side::skip_to(u64 ring_sequence) {
     committed(ring_sequence);
 }
 
+void receiving_side::exclude(u64 ns, u64 now) noexcept {
+    const auto later = [&](u64& start) { start = std::max(start, std::min(start + ns, now)); };
+    for (auto& [connection, p] : peers_) later(p.since_ns);
+    later(last_received_ns_);
+}
+
 actions receiving_side::step(u64 now) {
     std::vector<u32> late;
     for (const auto& [connection, p] : peers_)

@@ -205,6 +205,11 @@ void sending_side::send_frames(actions& out) {
     }
 }
 
+void sending_side::exclude(u64 ns, u64 now) noexcept {
+    for (u64* const start : {&since_ns_, &last_received_ns_})
+        *start = std::max(*start, std::min(*start + ns, now));
+}
+
 actions sending_side::step(u64 now) {
     actions out;
     if (!failure_.empty()) return out;

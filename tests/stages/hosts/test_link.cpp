@@ -294,6 +294,26 @@ TEST_CASE("a silent remote side is disconnected after a second, and retried") {
     CHECK(again);
 }
 
+TEST_CASE("time in which this process did not run does not count as silence of the remote side") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token);
+    introduced i(b, hello_of_test(), token, 1000);
+    REQUIRE(i.a.up());
+    const u64 stopped = 10 * ns_per_s;
+    i.a.exclude(stopped, 1000 + stopped);
+    b.exclude(stopped, 1000 + stopped);
+    i.a.exclude(stopped, 1000 + stopped);  // a message that arrived in the meantime does not move it further
+    b.exclude(stopped, 1000 + stopped);
+    (void)i.a.step(1000 + stopped + dead_after_ns);
+    (void)b.step(1000 + stopped + dead_after_ns);
+    CHECK(i.a.up());
+    CHECK(b.up());
+    (void)i.a.step(1001 + stopped + dead_after_ns);
+    (void)b.step(1001 + stopped + dead_after_ns);
+    CHECK_FALSE(i.a.up());
+    CHECK_FALSE(b.up());
+}
+
 TEST_CASE("a sender that waits for the disk there keeps frames that are only committed") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);

@@ -79,6 +79,19 @@ TEST_CASE("two sides that know the token receive each other's messages in order"
     REQUIRE(b.at_coordinator.size() == 1);
 }
 
+TEST_CASE("time in which this process did not run does not count as silence of the other host") {
+    if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    man_in_the_middle b;
+    b.pass();
+    REQUIRE(b.coordinator->open());
+    u64 now = now_ns();
+    const u64 received = b.coordinator->last_received_ns();
+    (void)b.coordinator->advance(now += ns_per_s / 2);
+    CHECK(b.coordinator->last_received_ns() == received);
+    (void)b.coordinator->advance(now += 10 * ns_per_s);  // frozen
+    CHECK(b.coordinator->last_received_ns() == received + 9 * ns_per_s);
+}
+
 TEST_CASE("a message that is too long is not sent, and the sender gets an error") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     man_in_the_middle b;

@@ -1,0 +1,41 @@
+#pragma once
+// Detects the time in which this process did not run: it was stopped by a signal or frozen by its control
+// group, the machine was suspended, or no processor was left for it. A deadline for another process counts
+// only time in which the observer ran, because both may have been stopped, and because messages that arrived
+// meanwhile have not been read. The supervisor, which also excludes the time of a CPU quota, uses
+// supervisor/processes/cgroup_watch.hpp instead.
+
+#include <atomic>
+
+#include "core/types.hpp"
+
+namespace carousel {
+
+class running_time {
+public:
+    /// `longest_ns`: upper bound of the time between two calls of consume_gap() in a process that runs.
+    explicit running_time(u64 longest_ns) noexcept : longest_ns_(longest_ns) {}
+
+    /// To be called regularly, on one thread. Returns the time in ns by which the pause since the last call
+    /// exceeds the bound: the caller adds it to the start times of its deadlines. 0 in the first call.
+    [[nodiscard]] u64 consume_gap(u64 now) noexcept {
+        const u64 called = called_ns_.load(std::memory_order_relaxed);
+        const u64 pause = called != 0 && now > called ? now - called : 0;
+        if (pause > longest_ns_) resumed_ns_.store(now, std::memory_order_relaxed);
+        called_ns_.store(now, std::memory_order_release);
+        return pause > longest_ns_ ? pause - longest_ns_ : 0;
+    }
+    /// Returns the end of the last pause that exceeded the bound; `now` if such a pause may just have ended.
+    /// May be called on any thread.
+    [[nodiscard]] u64 resumed_ns(u64 now) const noexcept {
+        const u64 called = called_ns_.load(std::memory_order_acquire);
+        if (called != 0 && now > called && now - called > longest_ns_) return now;
+        return resumed_ns_.load(std::memory_order_relaxed);
+    }
+
+private:
+    u64 longest_ns_;
+    std::atomic<u64> called_ns_{0}, resumed_ns_{0};
+};
+
+}  // namespace carousel
