@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "core/enum_names.hpp"
 #include "core/json_text.hpp"
@@ -15,6 +17,7 @@
 namespace carousel::supervisor {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::string text_of(const json& j, const char* key) {
@@ -89,15 +92,25 @@ void add_reach(std::vector<finding>& all, const json& d, std::size_t devices) {
                    whole ? "" : "place stages that share a ring on GPUs with peer access to each other"});
 }
 
+bool any_exists(const std::string& folder, const std::vector<std::string>& names) {
+    std::error_code failed;
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return fs::exists(folder + name, failed); });
+}
+
+bool has_device_of_a_gpu(const std::string& root) {
+    std::error_code failed;
+    for (fs::directory_iterator at(root + "/dev", failed), end; !failed && at != end; at.increment(failed)) {
+        const std::string name = at->path().filename().string();
+        if (name.starts_with("nvidia") && name.size() > 6 &&
+            name.find_first_not_of("0123456789", 6) == std::string::npos)
+            return true;
+    }
+    return false;
+}
+
 void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
-    std::ifstream in("/proc/driver/nvidia/version");
-    std::string kernel_module;
-    std::getline(in, kernel_module);
-    if (kernel_module.empty())
-        all.push_back({"NVIDIA driver", verdict::warn, "no driver is loaded; stages run on the CPU backend",
-                       "for an NVIDIA GPU, install its driver; start a container with --gpus all"});
-    else
-        all.push_back({"NVIDIA driver", verdict::ok, kernel_module, ""});
+    all.push_back(driver_finding());
     const std::string probe = places.probe.empty() ? executable_folder() + "/carousel-probe" : places.probe;
     if (::access(probe.c_str(), X_OK) != 0) {
         all.push_back({"CUDA", verdict::warn, fmt::format("{} is missing: GPUs can't be examined", probe),
@@ -114,6 +127,33 @@ void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
 }
 
 }  // namespace
+
+finding driver_finding(const std::string& root) {
+    std::ifstream in(root + "/proc/driver/nvidia/version");
+    std::string kernel_module;
+    std::getline(in, kernel_module);
+    if (kernel_module.empty())
+        return {"NVIDIA driver", verdict::warn, "no driver is loaded; stages run on the CPU backend",
+                "for an NVIDIA GPU, install its driver on the host, also for containers"};
+    std::string missing;
+    const auto need = [&](bool there, const char* what) {
+        if (!there) missing += (missing.empty() ? "" : ", ") + std::string(what);
+    };
+    need(any_exists(root, {"/dev/nvidiactl"}), "/dev/nvidiactl");
+    need(any_exists(root, {"/dev/nvidia-uvm"}), "/dev/nvidia-uvm");
+    need(has_device_of_a_gpu(root), "/dev/nvidiaN");
+    std::vector<std::string> libraries;
+    for (const char* folder :
+         {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
+          "/usr/local/lib", "/usr/local/nvidia/lib64", "/usr/local/cuda/compat"})
+        libraries.push_back(std::string(folder) + "/libcuda.so.1");
+    need(any_exists(root, libraries), "libcuda.so.1");
+    if (missing.empty()) return {"NVIDIA driver", verdict::ok, kernel_module, ""};
+    return {"NVIDIA driver", verdict::warn, fmt::format("{}; missing here: {}", kernel_module, missing),
+            "in a container, pass the GPU in (podman --device nvidia.com/gpu=all, docker --gpus all, the "
+            "resource "
+            "nvidia.com/gpu of Kubernetes); otherwise load nvidia-uvm and install the driver's libcuda"};
+}
 
 BOOST_DESCRIBE_ENUM(verdict, ok, warn, fail)
 const char* name_of(verdict v) noexcept { return enum_name(v); }

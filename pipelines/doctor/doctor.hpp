@@ -29,6 +29,10 @@ struct doctor_places {
 
 [[nodiscard]] std::vector<finding> examine(const doctor_places& places = {});
 
+/// The driver's kernel module, its device files and its library, of which a container has only those that are
+/// passed in. `root` is prepended to all paths.
+[[nodiscard]] finding driver_finding(const std::string& root = "");
+
 /// Converts carousel-probe's reply (JSON text).
 [[nodiscard]] std::vector<finding> findings_of_probe(const std::string& answer);
 

@@ -109,10 +109,16 @@ constexpr const char* links = "links to other hosts";
 void examine_machine(std::vector<finding>& all) {
     const cgroups groups = cgroups::of();
     const unsigned count = usable_cores(), affine = affine_cores();
+    const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
     const auto quota = groups.cpu();
-    const std::string limited =
-        count < affine && quota ? fmt::format(" of {} ({} allows {:.2f})", affine, quota->file, quota->cpus)
-                                : "";
+    const auto set = groups.cpu_set();
+    std::string limited;
+    if (count < affine && quota)
+        limited = fmt::format(" of {} ({} allows {:.2f})", affine, quota->file, quota->cpus);
+    else if (online > 0 && affine < static_cast<unsigned>(online))
+        limited = fmt::format(" of {} ({})", online,
+                              set ? fmt::format("{} allows {}", set->file, set->cpus)
+                                  : "the affinity mask of this process allows no more");
     all.push_back({"cores", count >= 2 ? verdict::ok : verdict::warn,
                    fmt::format("{}{} usable", count, limited),
                    count >= 2 ? "" : "stages share one core: expect few frames per second"});

@@ -17,7 +17,7 @@ namespace {
 
 using std::string_view;
 
-constexpr std::array<string_view, 4> controller_names = {"memory", "cpu", "pids", "freezer"};
+constexpr std::array<string_view, 5> controller_names = {"memory", "cpu", "pids", "freezer", "cpuset"};
 constexpr u64 no_limit_v1 = u64{1} << 62;  ///< version 1 writes "no limit" as a number just below 2^63
 
 std::vector<string_view> split(string_view text, char separator) {
@@ -174,15 +174,19 @@ cgroups cgroups::of(i32 pid, std::string root) {
 std::optional<cgroup_limit> cgroups::memory() const {
     const cgroup_chain& c = chain(cgroup_controller::memory);
     std::optional<cgroup_limit> best;
-    for (const std::string& folder : c.folders) {
-        const std::string file = folder + (c.v2 ? "/memory.max" : "/memory.limit_in_bytes");
+    const auto consider = [&](const std::string& folder, const char* name) {
+        const std::string file = folder + name;
         const std::optional<u64> limit = number_in(file);
-        if (!limit || *limit >= no_limit_v1) continue;
+        if (!limit || *limit >= no_limit_v1) return;
         const u64 used =
             number_in(folder + (c.v2 ? "/memory.current" : "/memory.usage_in_bytes")).value_or(0);
         const u64 cache =
             number_in(folder + "/memory.stat", c.v2 ? "inactive_file" : "total_inactive_file").value_or(0);
         keep_tighter(best, {*limit, used - std::min(used, cache), file});
+    };
+    for (const std::string& folder : c.folders) {
+        consider(folder, c.v2 ? "/memory.max" : "/memory.limit_in_bytes");
+        if (c.v2) consider(folder, "/memory.high");
     }
     return best;
 }
@@ -203,6 +207,18 @@ std::optional<cgroup_cpu_limit> cgroups::cpu() const {
         if (auto own = quota_of(folder, c.v2); own && (!best || own->cpus < best->cpus))
             best = std::move(own);
     return best;
+}
+
+std::optional<cgroup_cpu_set> cgroups::cpu_set() const {
+    const cgroup_chain& c = chain(cgroup_controller::cpuset);
+    for (const std::string& folder : c.folders)
+        for (const char* name :
+             {c.v2 ? "/cpuset.cpus.effective" : "/cpuset.effective_cpus", "/cpuset.cpus"}) {
+            std::string cpus = read_file(folder + name).value_or("");
+            cpus.resize(std::min(cpus.find('\n'), cpus.size()));
+            if (!cpus.empty()) return cgroup_cpu_set{cpus, folder + name};
+        }
+    return std::nullopt;
 }
 
 u64 cgroups::throttled_ns() const {

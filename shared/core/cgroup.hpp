@@ -12,7 +12,7 @@
 
 namespace carousel {
 
-enum class cgroup_controller : u8 { memory, cpu, pids, freezer };
+enum class cgroup_controller : u8 { memory, cpu, pids, freezer, cpuset };
 
 /// The groups of one process for one controller.
 struct cgroup_chain {
@@ -33,6 +33,11 @@ struct cgroup_cpu_limit {
     std::string file;  ///< the file that holds the quota
 };
 
+struct cgroup_cpu_set {
+    std::string cpus;  ///< "0-3,8"
+    std::string file;
+};
+
 class cgroups {
 public:
     /// Returns the groups of a process (0: this process), as seen by this process. `root` is prepended to the
@@ -42,13 +47,17 @@ public:
     [[nodiscard]] const cgroup_chain& chain(cgroup_controller of) const noexcept {
         return chains_[static_cast<u8>(of)];
     }
-    /// Limit in bytes; page cache that the kernel can reclaim does not count as used. Returns nothing if no
-    /// group has a limit.
+    /// Limit in bytes (version 2: memory.max, or memory.high, above which the kernel slows the group down);
+    /// page cache that the kernel can reclaim does not count as used. Returns nothing if no group has a
+    /// limit.
     [[nodiscard]] std::optional<cgroup_limit> memory() const;
     /// Processes and threads. Returns nothing if no group has a limit.
     [[nodiscard]] std::optional<cgroup_limit> pids() const;
     /// The smallest CPU quota. Returns nothing if no group has a quota.
     [[nodiscard]] std::optional<cgroup_cpu_limit> cpu() const;
+    /// The processors that the group may use; its ancestors' restrictions are included. Returns nothing if no
+    /// group has a set.
+    [[nodiscard]] std::optional<cgroup_cpu_set> cpu_set() const;
     /// Nanoseconds for which a CPU quota has throttled the groups, summed over their processors: the
     /// difference between two readings may exceed the elapsed time. 0 if no group has a quota.
     [[nodiscard]] u64 throttled_ns() const;
@@ -61,7 +70,7 @@ public:
 
 private:
     std::string root_;
-    cgroup_chain chains_[4];
+    cgroup_chain chains_[5];
     std::string unified_;  ///< the process's own group of version 2, whose freezer needs no controller; "":
                            ///< not mounted
 };

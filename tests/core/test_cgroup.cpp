@@ -92,6 +92,38 @@ TEST_CASE("with both versions mounted, a controller is read where it is attached
     CHECK(m.groups().chain(cgroup_controller::cpu).folders.front() == m.at("sys/fs/cgroup/unified/new"));
 }
 
+TEST_CASE("memory.high bounds the memory where it is the tighter limit, in any ancestor") {
+    const machine m;
+    m.mounts(unified_mount);
+    m.member("0::/slice/job\n");
+    m.write("sys/fs/cgroup/slice/job/memory.max", "1000\n");
+    m.write("sys/fs/cgroup/slice/job/memory.high", "max\n");
+    m.write("sys/fs/cgroup/slice/job/memory.current", "100\n");
+    m.write("sys/fs/cgroup/slice/memory.high", "700\n");
+    m.write("sys/fs/cgroup/slice/memory.current", "200\n");
+    const auto memory = m.groups().memory();
+    REQUIRE(memory.has_value());
+    CHECK(memory->left() == 500);
+    CHECK(memory->file == m.at("sys/fs/cgroup/slice/memory.high"));
+}
+
+TEST_CASE("the set of processors is that of the nearest group that has one, in either version") {
+    const machine m;
+    m.mounts(unified_mount);
+    m.member("0::/slice/job\n");
+    CHECK_FALSE(m.groups().cpu_set().has_value());
+    m.write("sys/fs/cgroup/cpuset.cpus.effective", "0-15\n");
+    CHECK(m.groups().cpu_set()->cpus == "0-15");
+    m.write("sys/fs/cgroup/slice/cpuset.cpus.effective", "2-3,8\n");
+    CHECK(m.groups().cpu_set()->cpus == "2-3,8");
+    CHECK(m.groups().cpu_set()->file == m.at("sys/fs/cgroup/slice/cpuset.cpus.effective"));
+    m.mounts("40 39 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n");
+    m.member("3:cpuset:/old\n");
+    m.write("sys/fs/cgroup/cpuset/old/cpuset.cpus", "1\n");
+    m.write("sys/fs/cgroup/cpuset/old/cpuset.effective_cpus", "0\n");
+    CHECK(m.groups().cpu_set()->cpus == "0");
+}
+
 TEST_CASE("throttled time is added over the ancestors, in nanoseconds") {
     const machine m;
     m.mounts(unified_mount);

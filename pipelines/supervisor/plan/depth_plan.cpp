@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/cgroup.hpp"
 #include "device/cpu/memfd.hpp"
 #include "os/table.hpp"
 #include "spec/pipeline_keys.hpp"
@@ -84,7 +85,9 @@ std::map<std::string, memory_place> places_of(const run_setup& s, const free_mem
         memory_place& p = out[host ? "" : m.choice.device.uuid];
         if (p.name.empty()) {
             const auto known = memory.gpu.find(m.choice.device.uuid);
-            p.name = host ? "the host" : fmt::format("cuda:{}", m.choice.device.ordinal);
+            p.name =
+                host ? (memory.host_bound.empty() ? "the host" : "the host, of which " + memory.host_bound)
+                     : fmt::format("cuda:{}", m.choice.device.ordinal);
             p.there = host ? memory.host : known == memory.gpu.end() ? ~u64{0} : known->second;
         }
         p.taken += m.bytes;
@@ -126,6 +129,8 @@ u32 token_of(const run_setup& s, const std::string& uuid) {
 free_memory free_memory_of(const machine_offer& machine) {
     free_memory m;
     m.host = device::available_host_bytes();
+    if (const auto group = cgroups::of().memory(); group && group->left() <= m.host)
+        m.host_bound = fmt::format("{} allows {}", group->file, human_bytes(group->limit));
     for (const gpu_offer& g : machine.gpus) m.gpu[g.id.uuid] = g.free_bytes;
     return m;
 }

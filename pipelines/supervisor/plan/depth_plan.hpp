@@ -27,6 +27,7 @@ namespace carousel::supervisor {
 /// Bytes available for rings and assets; all ones, or no entry: unknown.
 struct free_memory {
     u64 host = ~u64{0};
+    std::string host_bound = {};     ///< "FILE allows 1.0 GiB", if a control group's limit is the bound
     std::map<std::string, u64> gpu;  ///< by uuid
 };
 /// Returns the free memory of this machine at the time of the call.

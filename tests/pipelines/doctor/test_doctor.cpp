@@ -1,8 +1,10 @@
+#include <filesystem>
 #include <set>
 
 #include "core/json.hpp"
 #include "doctor/doctor.hpp"
 #include "tests/pipelines/spec/world.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
 using namespace carousel::test;
@@ -39,6 +41,29 @@ TEST_CASE("doctor's JSON has a status, a reading and a remedy for every check") 
           "PID namespace", "passing memory", "MPS", "death detection by EOF", "death detection by pidfd",
           "NVIDIA driver", "CUDA", "display", "OpenGL", "links to other hosts"})
         CHECK(names.count(name) == 1);
+}
+
+TEST_CASE("what a container lacks of the NVIDIA driver is named") {
+    const scratch_folder root;
+    const auto has = [&](const std::string& file, const std::string& text = "x") {
+        std::filesystem::create_directories((root.path / file).parent_path());
+        (void)root.write(file, text);
+    };
+    const auto found = [&] { return driver_finding(root.path.string()); };
+    CHECK(found().status == verdict::warn);
+    CHECK_THAT(found().found, contains("no driver is loaded"));
+    has("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.1\n");
+    CHECK_THAT(found().found,
+               contains("570.1; missing here: /dev/nvidiactl, /dev/nvidia-uvm, /dev/nvidiaN, libcuda.so.1"));
+    CHECK_THAT(found().remedy, contains("--device nvidia.com/gpu=all"));
+    has("dev/nvidiactl");
+    has("dev/nvidia-uvm");
+    has("dev/nvidia-modeset");  // no GPU
+    CHECK_THAT(found().found, contains("missing here: /dev/nvidiaN, libcuda.so.1"));
+    has("dev/nvidia3");
+    has("usr/lib64/libcuda.so.1");
+    CHECK(found().status == verdict::ok);
+    CHECK(found().remedy.empty());
 }
 
 TEST_CASE("the signs of a death are measured on a child that is killed") {

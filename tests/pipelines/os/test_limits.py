@@ -238,6 +238,19 @@ class Limits(Live):
             self.assertIn("1 of ", done.stdout)
             self.assertIn("allows 0.30)", done.stdout)
 
+    def test_doctor_cpuset(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2:
+            skip("this process may use one processor only")
+        group = self.group("cpuset")
+        if not group.v2:
+            with open(os.path.join(os.path.dirname(group.folder), "cpuset.mems"), encoding="ascii") as mems:
+                group.set("cpuset.mems", mems.read().strip())
+        group.set("cpuset.cpus", cpus[0])
+        self.assertRegex(self.carousel("doctor", preexec_fn=group.enter).stdout, f"1 of [0-9]+ .{group.folder}/cpuset[a-z_.]+ allows {cpus[0]}. usable")
+        done = self.carousel("doctor", preexec_fn=lambda: os.sched_setaffinity(0, cpus[:1]))
+        self.assertRegex(done.stdout, "1 of [0-9]+ .* usable")
+
     def test_plan(self):
         group = self.group("memory")
         group.set("memory.max" if group.v2 else "memory.limit_in_bytes", 48 << 20)
@@ -246,6 +259,7 @@ class Limits(Live):
         free = re.search(r"but ([0-9.]+) MiB are free there", done.stderr)
         self.assertTrue(free, done.stderr)
         self.assertLess(float(free[1]), 48)
+        self.assertRegex(done.stderr, f"on the host, of which {group.folder}/memory[a-z_.]+ allows 48.0 MiB")
 
     def frames(self):
         done = self.carousel("ps", "-p", self.name, "--json")
