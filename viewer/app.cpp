@@ -15,6 +15,7 @@
 #include "core/log.hpp"
 #include "core/output_file.hpp"
 #include "core/process.hpp"
+#include "shm/runtime_folder.hpp"
 #include "viewer/panels/screen.hpp"
 #include "viewer/session/picture_store.hpp"
 #include "viewer/session/session.hpp"
@@ -95,10 +96,10 @@ public:
                     return exit_code::usage;
                 }
                 log::error(
-                    "no pipeline{} was running within {} s (searched in {}): start one with "
+                    "no pipeline{} was running within {} s (searched in {}{}): start one with "
                     "./pipelines/launch",
                     options_.name.empty() ? "" : " named " + options_.name, options_.wait_s,
-                    run::runs_folder());
+                    run::runs_folder(), shm::unused_runtime_text());
                 return exit_code::usage;
             }
             const bool last = (options_.frames > 0 && frame >= options_.frames) ||

@@ -18,6 +18,7 @@
 #include "runs/spaces.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -84,10 +85,10 @@ std::string orphans_text() {
                             "-p {0}` shows them, `carousel down -p {0}` ends it",
                             name));
     if (runs.empty())
-        throw config_error(
-            fmt::format("{} is running{}; start one with `carousel run FILE` (searched in {}){}{}",
-                        name.empty() ? "no pipeline" : fmt::format("no pipeline \"{}\"", name),
-                        waited(wait_s), run::runs_folder(), list_of_spaces(), orphans_text()));
+        throw config_error(fmt::format(
+            "{} is running{}; start one with `carousel run FILE` (searched in {}{}){}{}",
+            name.empty() ? "no pipeline" : fmt::format("no pipeline \"{}\"", name), waited(wait_s),
+            run::runs_folder(), shm::unused_runtime_text(), list_of_spaces(), orphans_text()));
     if (name.empty())
         throw config_error("several pipelines are running; choose one with -p NAME:" + list_of(runs) +
                            list_of_spaces() + orphans_text());

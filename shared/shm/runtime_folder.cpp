@@ -34,17 +34,30 @@ unique_fd open_lock(const std::string& folder) {
     return unique_fd(::open(folder_lock(folder).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
+// With sudo and in containers the variable can name another user's folder, or a folder that does not exist.
+std::string why_unusable(const char* folder) {
+    struct stat info {};
+    if (folder[0] != '/') return "it is not an absolute path";
+    if (::stat(folder, &info) != 0) return errno_text(errno);
+    if (!S_ISDIR(info.st_mode)) return "it is not a folder";
+    if (info.st_uid == ::geteuid()) return "";
+    return fmt::format(
+        "it belongs to user {}, this process runs as {}, and a run is accessible to its own user only",
+        info.st_uid, ::geteuid());
+}
+
 }  // namespace
 
 std::string runtime_folder(const std::string& name) {
     const char* folder = std::getenv("XDG_RUNTIME_DIR");
-    struct stat info {};
-    // With sudo and in containers the variable can name another user's folder, or a folder that does not
-    // exist.
-    if (folder != nullptr && folder[0] == '/' && ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
-        info.st_uid == ::geteuid())
-        return std::string(folder) + "/" + name;
+    if (folder != nullptr && why_unusable(folder).empty()) return std::string(folder) + "/" + name;
     return fmt::format("/tmp/{}-{}", name, ::geteuid());
+}
+
+std::string unused_runtime_text() {
+    const char* folder = std::getenv("XDG_RUNTIME_DIR");
+    const std::string why = folder != nullptr ? why_unusable(folder) : "";
+    return why.empty() ? "" : fmt::format("; XDG_RUNTIME_DIR = {} is not used: {}", folder, why);
 }
 
 void make_private_folder(const std::string& folder) {

@@ -9,6 +9,9 @@ namespace carousel::shm {
 
 /// $XDG_RUNTIME_DIR/NAME if the variable names a folder of this user, otherwise /tmp/NAME-UID; not created.
 [[nodiscard]] std::string runtime_folder(const std::string& name);
+/// Returns "; XDG_RUNTIME_DIR = /run/x is not used: it belongs to user 998 ..." for a message that something
+/// was not found in a runtime_folder(); "" if the variable is used or not set.
+[[nodiscard]] std::string unused_runtime_text();
 /// Creates a folder of this user with mode 0700, or checks an existing one. Throws shm_error if it belongs to
 /// another user, is not a folder, or cannot be created.
 void make_private_folder(const std::string& folder);

@@ -190,9 +190,11 @@ segment segment::open(const std::string& run_id, bool writable) {
         if (writable) shm::guard_frames(made.block());
         return made;
     } catch (const bi::interprocess_exception& e) {
-        throw shm_error(fmt::format(
-            "attaching to the control block /dev/shm/{}: {}: check whether the run exists (`carousel ps`)",
-            name, e.what()));
+        throw shm_error(
+            fmt::format("attaching to the control block /dev/shm/{}: {}: check whether the run exists "
+                        "(`carousel ps`); for a "
+                        "run in another container run this command there, or share /dev/shm with it",
+                        name, e.what()));
     }
 }
 

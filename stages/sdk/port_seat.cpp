@@ -31,7 +31,12 @@ constexpr u32 retry_us = 20'000;
 /// there is no run.
 void require_own(const std::string& folder) {
     struct stat info {};
-    if (::stat(folder.c_str(), &info) == 0 && info.st_uid != ::geteuid())
+    const bool found = ::stat(folder.c_str(), &info) == 0;
+    if (!found && errno == EACCES)
+        throw shm_error(fmt::format(
+            "opening the run in {}: {}: a run is accessible to its own user only, this process runs as {}",
+            folder, errno_text(errno), ::geteuid()));
+    if (found && info.st_uid != ::geteuid())
         throw shm_error(
             fmt::format("opening the run in {}: it belongs to user {}, this process runs as {}: run as the "
                         "same user",
@@ -44,8 +49,9 @@ void require_own(const std::string& folder) {
         throw config_error(fmt::format("no run has its folder at {}{}", folder, waited));
     std::vector<std::string> names;
     for (const run::record& r : run::watchable_runs()) names.push_back(r.name);
-    throw config_error(fmt::format("no pipeline \"{}\" is running{} (searched in {}){}{}", name, waited,
-                                   run::runs_folder(), did_you_mean_clause(name, names),
+    throw config_error(fmt::format("no pipeline \"{}\" is running{} (searched in {}{}){}{}", name, waited,
+                                   run::runs_folder(), shm::unused_runtime_text(),
+                                   did_you_mean_clause(name, names),
                                    names.empty() ? "; start one with `carousel run FILE`"
                                                  : fmt::format("; these are: {}", fmt::join(names, ", "))));
 }

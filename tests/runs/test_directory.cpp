@@ -55,6 +55,25 @@ TEST_CASE("runs are in an absolute runtime directory of this user, else in the t
               }()) == elsewhere);
 }
 
+TEST_CASE("a message about a missing run states why the runtime directory is not used") {
+    using test::contains;
+    scratch_folder folder;
+    const auto text = [](const char* value) {
+        const runtime_directory d(value);
+        return shm::unused_runtime_text();
+    };
+    CHECK(text(nullptr).empty());
+    CHECK(text(folder.path.c_str()).empty());
+    CHECK_THAT(text("relative"),
+               contains("XDG_RUNTIME_DIR = relative is not used: it is not an absolute path"));
+    CHECK_THAT(text("/nonexistent-runtime"), contains("No such file or directory"));
+    CHECK_THAT(text("/proc/version"), contains("it is not a folder"));
+    if (::geteuid() != 0 || ::chown(folder.path.c_str(), 12345, 12345) != 0) return;
+    CHECK_THAT(text(folder.path.c_str()),
+               contains("it belongs to user 12345, this process runs as 0, and a run is "
+                        "accessible to its own user only"));
+}
+
 TEST_CASE("a runtime directory of another user is not taken") {
     struct stat root {};
     REQUIRE(::stat("/", &root) == 0);

@@ -206,6 +206,50 @@ class Containers(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stdout), (0, f'pipeline "{self.name}" has ended\n'), ended.stderr)
         self.assertEqual(run.wait(60), 0, self.log())
 
+    def test_a_read_only_mount_of_another_container_serves_observers(self):
+        """Each namespace of its own, its own /dev/shm, and the run's directory without the right to write."""
+        run = self.start([], self.run_words("--fps", "100"))
+        self.wait_running(run)
+        apart = ["unshare", "--map-root-user", "--mount", "--pid", "--ipc", "--uts", "--net", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                 f'mount -t tmpfs tmpfs /dev/shm && mount --bind {self.folder} {self.folder} && mount -o remount,bind,ro {self.folder} && exec "$@"',
+                 "sh"]
+
+        def observe(*words):
+            done = subprocess.run([*apart, *words], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+                                  env=self.environment("shared"), cwd="/")
+            return done.returncode, done.stdout + done.stderr
+        self.assertNotEqual(observe("touch", self.at("written"))[0], 0)
+        for words, shown in ((("ps",), "fragment"), (("logs", "fragment"), ""), (("set",), "ambient")):
+            code, text = observe(CAROUSEL, *words)
+            self.assertEqual((code, shown in text), (0, True), f"{words}: {text}")
+        latest = (os.path.join(PROGRAMS, "carousel-test-port-io"), "latest", self.at(), "fragment")
+        for words in ((CAROUSEL, "top", "--once"), latest):
+            code, text = observe(*words)
+            self.assertEqual((code, "run this command there, or share /dev/shm with it" in text), (74, True), f"{words}: {text}")
+        # With the run's /dev/shm, everything that observes.
+        apart[-2] = f'mount --bind {self.folder} {self.folder} && mount -o remount,bind,ro {self.folder} && exec "$@"'
+        code, text = observe(CAROUSEL, "top", "--once")
+        self.assertEqual((code, "RING" in text), (0, True), text)
+        self.assertIn('no plane "value" in carousel.image.rgba8', observe(*latest)[1])   # it has received a frame's description
+        code, text = observe("sh", "-c", f"ip link set lo up; {CAROUSEL} view --http 127.0.0.1:8099 & sleep 2; "
+                             "python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8099/healthz').read())\"; kill $!")
+        self.assertIn("b'ok", text)
+
+    def test_another_user_gets_the_reason_in_one_sentence(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        run = self.start([], self.run_words("--fps", "100"))
+        self.wait_running(run)
+        os.chmod(self.folder, 0o755)
+        other = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups"]
+        for words in ([CAROUSEL, "ps"], [CAROUSEL, "top", "--once"]):
+            done = subprocess.run([*other, *words], capture_output=True, text=True, timeout=60, check=False, env=self.environment("shared"), cwd="/")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("it belongs to user 0, this process runs as 12345, and a run is accessible to its own user only", done.stderr)
+        done = subprocess.run([*other, os.path.join(PROGRAMS, "carousel-test-port-io"), "latest", self.at(), "fragment"], capture_output=True,
+                              text=True, timeout=60, check=False, env=self.environment("shared"), cwd="/")
+        self.assertIn("Permission denied: a run is accessible to its own user only", done.stdout)
+
     def check_stages_without_a_supervisor(self, around):
         run = self.start([*around, *BELOW_INIT], ["env", "CAROUSEL_SUPERVISOR_GRACE_S=1", *self.run_words("--fps", "100")])
         pids = self.wait_running(run)
