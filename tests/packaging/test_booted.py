@@ -118,11 +118,14 @@ class Booted(unittest.TestCase):
                                                         "--no-pager | grep -E 'Status|lost' || true")))
 
     def reload_and_upgrade(self, supervisor):
-        """A changed parameter is taken over by the same supervisor, and the command reports what it restarted."""
-        self.do("sed -i 's/^fps = .*/fps = 20/' /etc/carousel/demo.toml; cp /etc/carousel/demo.toml /tmp/demo.toml")
-        self.do("systemctl reload carousel@demo; journalctl -u carousel@demo --no-pager -o cat | tail -6")
+        """A changed key is taken over by the same supervisor; then all programs are replaced while the service runs."""
+        self.do("sed -i 's/^\\[pipeline\\]/[pipeline]\\nstall_timeout_ms = 20000/' /etc/carousel/demo.toml && systemctl reload carousel@demo && "
+                "journalctl -u carousel@demo --no-pager -o cat | tail -4")
         self.wait_for_state(r"running, [1-9]\d*\.\d frames/s")
         self.assertEqual(self.show("MainPID"), supervisor)
+        self.carousel("upgrade -p demo")
+        self.wait_for_state(r"running, [1-9]\d*\.\d frames/s")
+        self.carousel("ps")
 
     def test_logs_of_a_service_rotate(self):
         self.do("systemctl start carousel@talks")
