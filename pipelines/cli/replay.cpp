@@ -85,11 +85,16 @@ int replay(const replay_arguments& a, const cli_environment& env) {
     std::vector<std::string> words = shell_words(a.prefix, missing);
     if (!missing.empty()) throw config_error(fmt::format("--prefix {}: expected {}", a.prefix, missing));
     const std::string program = a.program.empty() ? l.program : absolute_path(a.program).string();
-    if (::access(program.c_str(), is_python(program) ? R_OK : X_OK) != 0)
+    const std::string file(python_file(program));
+    if (::access(file.c_str(), is_python(program) ? R_OK : X_OK) != 0)
         throw config_error(
             fmt::format("{} can't be started: {}: rebuild it, or name the stage's program with --program",
-                        program, errno_text(errno)));
-    for (std::string& word : command_of(program)) words.push_back(std::move(word));
+                        file, errno_text(errno)));
+    if (is_python(program) && !l.python.empty() && ::access(l.python.c_str(), X_OK) != 0)
+        throw config_error(
+            fmt::format("the interpreter of stage {}, {}, can't be started: {}: install it again", l.stage,
+                        l.python, errno_text(errno)));
+    for (std::string& word : command_of(program, l.python)) words.push_back(std::move(word));
     words.insert(words.end(), {"--replay", l.path});
     exec_program(std::move(words), env.out);
 }

@@ -77,7 +77,8 @@ std::string last_line(const subprocess_result& r) {
 
 /// Reports an error that a stage has found, at the key that the error names.
 [[noreturn]] void refuse_complaint(const stage_spec& s, const json& e) {
-    const std::string key = e.value("key", "");
+    std::string key = e.value("key", "");
+    if (key == "python" && s.python.empty()) key = "run";  // the interpreter is the default one
     std::string message = e.value("message", "no reason given");
     // A mistyped key of the supervisor looks like one of the stage's own.
     if (s.settings.contains(key) && message.find("unknown key") != std::string::npos &&
@@ -129,11 +130,12 @@ ring::parameter_schema common_schema(const pipeline& p, const std::vector<stage_
 
 }  // namespace
 
-json query_program(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
+json query_program(const stage_spec& s, const std::string& program, const std::string& python,
+                   const json& what, u32 timeout_ms) {
     const source_position& at = s.position_of("run");
     std::vector<std::string> words;
     try {
-        words = command_of(program);
+        words = command_of(program, python);
     } catch (const config_error& e) {
         refuse(at, fmt::format("stage \"{}\": run = \"{}\": {}", s.name, s.run, e.what()));
     }
@@ -306,18 +308,15 @@ std::string program_in_path(const std::string& name) {
     return "";
 }
 
-std::string folder_of(const pipeline& p) {
-    return absolute_path(p.file).parent_path().lexically_normal().string();
-}
-
 std::string find_program(const pipeline& p, const stage_spec& s) {
     const source_position& at = s.position_of("run");
     if (s.run.find('/') != std::string::npos || is_python(s.run)) {
-        const fs::path path = absolute_path(fs::path(p.file).parent_path() / s.run).lexically_normal();
-        if (is_program(path) || (is_python(s.run) && ::access(path.c_str(), R_OK) == 0)) return path.string();
+        const fs::path path = (fs::path(folder_of(p)) / s.run).lexically_normal();
+        const std::string file(python_file(path.native()));
+        if (is_program(path) || (is_python(s.run) && ::access(file.c_str(), R_OK) == 0)) return path.string();
         std::error_code failed;
-        refuse(at, fmt::format("stage \"{}\": run = \"{}\": {} {}", s.name, s.run, path.string(),
-                               fs::exists(path, failed)
+        refuse(at, fmt::format("stage \"{}\": run = \"{}\": {} {}", s.name, s.run, file,
+                               fs::exists(file, failed)
                                    ? "is not an executable program"
                                    : "does not exist (paths are relative to the pipeline file)"));
     }
@@ -340,10 +339,28 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
                            executable_folder(), way));
 }
 
+std::string find_interpreter(const pipeline& p, const stage_spec& s) {
+    if (s.python.empty()) return "";
+    const fs::path path = (fs::path(folder_of(p)) / s.python).lexically_normal();
+    std::error_code failed;
+    const bool folder = fs::is_directory(path, failed);
+    const fs::path program = folder ? path / "bin" / "python3" : path;
+    if (is_program(program)) return program.string();
+    if (s.python.find('/') == std::string::npos && !folder)
+        if (std::string found = program_in_path(s.python); !found.empty()) return found;
+    const char* why = folder ? "has no interpreter bin/python3: expected the folder of a virtual environment "
+                               "(python3 -m venv FOLDER)"
+                      : fs::exists(path, failed) ? "is not an executable program"
+                                                 : "does not exist (paths are relative to the pipeline file)";
+    refuse(s.position_of("python"),
+           fmt::format("stage \"{}\": python = \"{}\": {} {}", s.name, s.python, path.string(), why));
+}
+
 std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms) {
-    std::vector<std::string> programs;
+    std::vector<std::string> programs, interpreters;
     for (const stage_spec& s : p.stages) {  // all questions are prepared before any program is run
         programs.push_back(s.is_port() ? port_program : find_program(p, s));
+        interpreters.push_back(find_interpreter(p, s));
         check_prefix(s);
     }
     std::vector<stage_description> all;
@@ -354,8 +371,9 @@ std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms
             read.push_back(output_read(s, i, all[s.input_indices[i]]));
         all.push_back(s.is_port() ? describe_port(s)
                                   : description_from(s, programs[k],
-                                                     query_program(s, programs[k], question(p, s, read, all),
-                                                                   timeout_ms)));
+                                                     query_program(s, programs[k], interpreters[k],
+                                                                   question(p, s, read, all), timeout_ms)));
+        all.back().python = interpreters[k];
         all.back().input_outputs = std::move(read);
         check_output(p, s, all.back());
         check_device(s, all.back());

@@ -33,6 +33,7 @@ struct output_spec {
 struct stage_description : output_spec {
     std::string stage;
     std::string program;                  ///< path of the program that will be started
+    std::string python;                   ///< path of the interpreter that the key `python` names; "": no key
     std::vector<output_spec> more;        ///< outputs after the first
     std::vector<u32> input_outputs;       ///< index of the output that each input reads
     std::vector<u32> sampled_outputs;     ///< the same for its sampled inputs
@@ -55,17 +56,19 @@ struct stage_description : output_spec {
 
 /// Returns the path of a stage's program. Throws config_error.
 [[nodiscard]] std::string find_program(const pipeline& p, const stage_spec& s);
+/// Returns the absolute path of the interpreter that the stage's key `python` names; "": there is no such
+/// key. Symbolic links are not resolved, because an interpreter finds its environment by the path that it is
+/// started with. Throws config_error.
+[[nodiscard]] std::string find_interpreter(const pipeline& p, const stage_spec& s);
 /// Returns the absolute path of a program of that name in PATH; "": there is none.
 [[nodiscard]] std::string program_in_path(const std::string& name);
 
-/// Returns the folder of the pipeline file as an absolute path: relative paths in a stage's settings are
-/// relative to this folder.
-[[nodiscard]] std::string folder_of(const pipeline& p);
-
-/// Returns the reply of `program --describe` to `question`. Errors are reported for stage `s`. Throws
-/// config_error. A program in Python gets six times `timeout_ms`, since it may import a framework.
+/// Returns the reply of `program --describe` to `question`. `python`: see command_of() in programs.hpp.
+/// Errors are reported for stage `s`. Throws config_error. A program in Python gets six times `timeout_ms`,
+/// since it may import a framework.
 [[nodiscard]] nlohmann::json query_program(const stage_spec& s, const std::string& program,
-                                           const nlohmann::json& question, u32 timeout_ms = 10'000);
+                                           const std::string& python, const nlohmann::json& question,
+                                           u32 timeout_ms = 10'000);
 
 /// Queries every stage. Throws config_error. `timeout_ms`: limit per program, see query_program().
 [[nodiscard]] std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms = 10'000);

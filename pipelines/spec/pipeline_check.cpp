@@ -9,6 +9,7 @@
 #include "shm/control_block.hpp"
 #include "spec/links.hpp"
 #include "spec/pipeline_file.hpp"
+#include "spec/programs.hpp"
 #include "spec/special_stages.hpp"
 
 namespace carousel::supervisor {
@@ -137,6 +138,12 @@ void reorder(pipeline& p, const std::vector<u32>& order) {
 void check_groups(pipeline& p) {
     for (stage_spec& s : p.stages) {
         if (s.is_port()) check_port(s);
+        if (!s.python.empty() && !is_python(s.run))
+            refuse(
+                s.position_of("python"),
+                fmt::format("stage \"{}\": python is only for stages in Python (run = \"NAME.py\"), but run "
+                            "= \"{}\"; remove it",
+                            s.name, s.run));
         if (s.inputs.empty() && !s.has_output)
             refuse(s.at, fmt::format("stage \"{}\" neither reads a stage nor is read by one; give it inputs, "
                                      "or add it to another stage's inputs",

@@ -38,7 +38,7 @@ std::string read_text(const std::string& file) {
 /// Resolves a source's files, mesh and texture: a relative name in the pipeline file is relative to that
 /// file, a relative name on the command line is relative to the working directory. Names of shapes have
 /// neither a dot nor a slash.
-void place_files(stage_spec& s, const std::string& pipeline_file) {
+void place_files(stage_spec& s, const std::string& pipeline_folder) {
     if (!s.inputs.empty()) return;
     for (const char* key : {"mesh", "texture"}) {
         const auto setting = s.settings.find(key);
@@ -48,7 +48,7 @@ void place_files(stage_spec& s, const std::string& pipeline_file) {
         if (name.find_first_of("./") == std::string::npos || path.is_absolute()) continue;
         const bool typed = !s.position_of(key).option.empty();
         const std::filesystem::path folder =
-            typed ? std::filesystem::path() : std::filesystem::path(pipeline_file).parent_path();
+            typed ? std::filesystem::path() : std::filesystem::path(pipeline_folder);
         *setting = absolute_path(folder / path).lexically_normal().string();
     }
 }
@@ -75,6 +75,11 @@ const stage_spec* pipeline::find(const std::string& stage) const noexcept {
     return found == stages.end() ? nullptr : &*found;
 }
 
+std::string folder_of(const pipeline& p) {
+    const std::filesystem::path of_file = absolute_path(p.file).parent_path();
+    return (p.folder.empty() ? of_file : of_file / p.folder).lexically_normal().string();
+}
+
 bool pipeline::is_spread() const noexcept {
     return std::any_of(stages.begin(), stages.end(),
                        [](const stage_spec& s) { return !s.host.empty() || !s.hosts.empty(); });
@@ -92,7 +97,7 @@ pipeline parse_pipeline(const std::string& text, const std::string& file,
     p.parameters_at = d.parameters.at;
     for (const document_section& s : d.stages) {
         p.stages.push_back(read_stage_keys(s, p));
-        place_files(p.stages.back(), file);
+        place_files(p.stages.back(), folder_of(p));
     }
     for (const auto& [name, section] : d.links) p.links[name] = read_link_keys(section);
     read_hosts(d, p);

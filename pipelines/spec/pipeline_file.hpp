@@ -95,9 +95,11 @@ struct remote_seat {
 };
 
 struct stage_spec {
-    std::string name;  ///< letters, digits, - and _; at most 47
-    std::string run;   ///< program: found next to carousel or in PATH, or a path relative to the pipeline
-                       ///< file
+    std::string name;    ///< letters, digits, - and _; at most 47
+    std::string run;     ///< program: found next to carousel or in PATH, or a path relative to the pipeline
+                         ///< file
+    std::string python;  ///< of a stage in Python: an environment's folder or an interpreter, as in the file;
+                         ///< "": the default interpreter (programs.hpp)
     std::vector<std::string> inputs;         ///< names of stages, in the file's order
     std::vector<u32> input_indices;          ///< the same as indices into pipeline::stages
     std::vector<std::string> input_outputs;  ///< the name of the output that each input reads; "": the first
@@ -196,7 +198,8 @@ struct host_spec {
 
 /// The keys of [pipeline].
 struct pipeline_spec {
-    std::string name;  ///< default: the file's name without its extension
+    std::string name;    ///< default: the file's name without its extension
+    std::string folder;  ///< as in the file; see folder_of()
     std::string device = "auto";
     u32 width = 1280, height = 720;
     u32 frame_timeout_ms = 2000;  ///< limit while a stage computes one frame (clocks.hpp); 0: no limit
@@ -242,6 +245,10 @@ struct pipeline : pipeline_spec {
     /// True if at least one stage runs on a host other than the coordinator.
     [[nodiscard]] bool is_spread() const noexcept;
 };
+
+/// Returns the folder that relative paths of the pipeline file refer to, as an absolute path: the folder of
+/// the file, unless its key `folder` names another one.
+[[nodiscard]] std::string folder_of(const pipeline& p);
 
 /// A value for a key from the command line; set before anything is checked.
 struct key_override {

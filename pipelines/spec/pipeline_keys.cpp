@@ -151,6 +151,16 @@ std::string read_stage_name(section_reader& r) {
     return name;
 }
 
+std::string read_python(section_reader& r) {
+    const document_entry* e = r.take("python");
+    if (e == nullptr) return "";
+    const std::string expected = "the folder of a virtual environment, or an interpreter";
+    std::string python = r.text("python", "", expected);
+    if (python.empty() || python.find('\0') != std::string::npos)
+        section_reader::refuse_value("python", *e, expected);
+    return python;
+}
+
 std::string read_run(section_reader& r) {
     const document_entry* e = r.take("run");
     if (e == nullptr)
@@ -209,6 +219,10 @@ const key_row<pipeline_spec> pipeline_rows[] = {
     {"name", [](auto& r, auto, auto& p) { read_pipeline_name(r, p); }, [](auto& p) { return json(p.name); },
      "1 to 40 letters, digits, -, _ and inner dots",
      "Name of the pipeline: its run and its files are found by it.", "the name of the file"},
+    {"folder", [](auto& r, auto key, auto& p) { p.folder = r.text(key, p.folder); },
+     [](auto& p) { return json(p.folder); }, "a path",
+     "Folder that relative paths of the file refer to. A relative value refers to the folder of the file.",
+     "the folder of the file"},
     {"device", [](auto& r, auto, auto& p) { p.device = read_device(r, p.device); },
      [](auto& p) { return json(p.device); }, device_values,
      "Device of the stages that have no `device` of their own. `auto` is the first GPU, or the CPU if there "
@@ -281,10 +295,15 @@ const key_row<stage_spec> stage_rows[] = {
      [](auto& s) { return json(s.name); }, "1 to 47 letters, digits, - and _", "Name of the stage.",
      "(required)"},
     {"run", [](auto& r, auto, auto& s) { s.run = read_run(r); }, [](auto& s) { return json(s.run); },
-     "a program's name or path, a Python class (`file.py:Class`), or \"port\"",
+     "a program's name or path, a Python file (`file.py`, or `file.py:NAME` for one of its stages), or "
+     "\"port\"",
      "What runs the stage: a program next to `carousel` or in PATH, or a path relative to the file; `port`: "
      "an external program.",
      "(required)"},
+    {"python", [](auto& r, auto, auto& s) { s.python = read_python(r); },
+     [](auto& s) { return json(s.python); }, "the folder of a virtual environment, or an interpreter",
+     "Interpreter of a stage in Python: a path relative to the file, or a name in PATH.",
+     "`CAROUSEL_PYTHON`, otherwise `python3`"},
     {"inputs",
      [](auto& r, auto key, auto& s) {
          s.inputs = r.texts(key, "a list of stages' names, e.g. [\"vertex\"]");

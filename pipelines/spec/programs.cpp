@@ -23,7 +23,7 @@ std::string build_command(const std::string& program, const std::string& folder)
 
 namespace fs = std::filesystem;
 
-std::string interpreter() {
+std::string default_interpreter() {
     const char* from_environment = std::getenv("CAROUSEL_PYTHON");
     if (from_environment == nullptr || *from_environment == '\0') {
         // Installed in a virtual environment, which need not be active: its interpreter has the module.
@@ -108,11 +108,17 @@ std::string python_folder() {
     return "";
 }
 
-bool is_python(std::string_view program) noexcept { return program.ends_with(".py"); }
+std::string_view python_file(std::string_view program) noexcept {
+    const std::size_t at = program.rfind(".py:");
+    const bool named = at != std::string_view::npos && program.find('/', at) == std::string_view::npos;
+    return named ? program.substr(0, at + 3) : program;
+}
 
-std::vector<std::string> command_of(const std::string& program) {
+bool is_python(std::string_view program) noexcept { return python_file(program).ends_with(".py"); }
+
+std::vector<std::string> command_of(const std::string& program, const std::string& python) {
     if (!is_python(program)) return {program};
-    return {interpreter(), starter(), program};
+    return {python.empty() ? default_interpreter() : python, starter(), program};
 }
 
 std::vector<std::string> shell_words(const std::string& text, std::string& missing) {

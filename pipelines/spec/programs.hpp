@@ -33,20 +33,24 @@ inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTR
 /// `out`. Throws config_error if it cannot be started.
 [[noreturn]] void exec_program(std::vector<std::string> words, std::ostream& out);
 
-// Stages in Python: run = "name.py". The program of such a stage is the file; the supervisor starts an
+// Stages in Python: run = "file.py", or "file.py:NAME" for one of several stages of the file. The program of
+// such a stage is the file, followed by :NAME if the key has it; the supervisor starts an
 // interpreter with carousel_stage.py, which is in the module's folder: python/ of the build folder, or of the
-// installation. The interpreter is `python3`, so that an active virtual environment is used; CAROUSEL_PYTHON
-// names another one.
+// installation. The interpreter is that of the stage's key `python`; otherwise `python3`, so that an active
+// virtual environment is used; CAROUSEL_PYTHON names another one.
 
 [[nodiscard]] bool is_python(std::string_view program) noexcept;
+
+/// The path without :NAME of a stage in Python; other programs unchanged.
+[[nodiscard]] std::string_view python_file(std::string_view program) noexcept;
 
 /// The folder of carousel_stage.py and the package, for PYTHONPATH. "": not built.
 [[nodiscard]] std::string python_folder();
 
 /// The words of the command line that start a stage's program: the program itself, or an interpreter,
-/// carousel_stage.py and the file. Throws config_error if the interpreter or the module is missing, with what
-/// to do.
-[[nodiscard]] std::vector<std::string> command_of(const std::string& program);
+/// carousel_stage.py and the file. `python`: path of the interpreter; "": the default one. Throws
+/// config_error if the interpreter or the module is missing, with what to do.
+[[nodiscard]] std::vector<std::string> command_of(const std::string& program, const std::string& python);
 
 /// Splits a command line into words as a shell would: blanks, '...', "..." and backslashes; no expansion. If
 /// the text ends in the middle of a word, `missing` is set to the expected text.

@@ -19,8 +19,8 @@ using nlohmann::json;
 constexpr const char* output_hint = "its planes, e.g. output = { color = \"u8[720,1280,4]\" }";
 
 /// Keys that determine how a stage's processes are started, restarted or abandoned.
-constexpr const char* of_programs[] = {"in_flight", "instances", "standby", "restart",  "max_attempts",
-                                       "optional",  "group",     "prefix",  "isolation"};
+constexpr const char* of_programs[] = {"in_flight", "instances", "standby", "restart",   "max_attempts",
+                                       "optional",  "group",     "prefix",  "isolation", "python"};
 
 /// True for a single picture of the form that carousel-display accepts.
 bool is_picture(const ring::frame_format& f) {

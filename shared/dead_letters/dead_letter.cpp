@@ -40,15 +40,15 @@ u32 tracebacks_in(const std::string& folder) {
 // The members that are not listed have a JSON form that differs from that of their types.
 BOOST_DESCRIBE_STRUCT(dead_letter::asset, (), (name, bytes))
 BOOST_DESCRIBE_STRUCT(dead_letter, (),
-                      (stage, program, attempts, width, height, in_flight, fps, asked_device, folder, device,
-                       assets))
+                      (stage, program, python, attempts, width, height, in_flight, fps, asked_device, folder,
+                       device, assets))
 
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int dead_letter_version = 3;
+constexpr int dead_letter_version = 4;
 
 std::string hex_of(const std::vector<std::byte>& bytes) {
     std::string text;

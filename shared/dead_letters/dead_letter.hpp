@@ -43,7 +43,8 @@ struct dead_letter {
         std::string name;
         u64 bytes = 0;
     };
-    std::string stage, program;  ///< name in the pipeline file; path of the executable
+    std::string stage, program;  ///< name in the pipeline file; path of the executable, or of the Python file
+    std::string python;          ///< path of the interpreter of a stage in Python; otherwise empty
     ring::frame_facts facts;     ///< the facts as the stage would have read them
     u32 attempts = 0;            ///< processes that this frame ended
     u32 width = 0, height = 0, in_flight = 1;

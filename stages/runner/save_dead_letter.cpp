@@ -69,8 +69,8 @@ std::vector<run::dead_letter::asset> assets_of_other_stages(const runtime& r) {
     return all;
 }
 
-/// The program that `carousel replay` starts: for a stage in Python, the stage's file, whose path
-/// carousel_stage.py has put into the environment.
+/// The program that `carousel replay` starts: for a stage in Python, the stage's file. carousel_stage.py has
+/// put its path, and that of the interpreter, into the environment.
 std::string program_of_process() {
     if (const char* program = std::getenv("CAROUSEL_PROGRAM"); program != nullptr) return program;
     std::error_code failed;
@@ -96,6 +96,7 @@ run::dead_letter dead_letter_of(const runtime& r, frame_in_work& f) {
     run::dead_letter l;
     l.stage = a.stage;
     l.program = program_of_process();
+    if (const char* python = std::getenv("CAROUSEL_INTERPRETER"); python != nullptr) l.python = python;
     l.facts.meta() = f.job.meta();
     l.facts.ring_sequence = f.job.ring_sequence;
     l.attempts = r.stage_block().max_attempts;

@@ -23,7 +23,7 @@ TEST_CASE("a dead letter of version 0.1.0 is refused by its version") {
   "capture_ns": 0, "metadata": ""
 })";
     const auto refusal = test::contains(
-        "letter.json is of version 2; this program reads version 3: replay it "
+        "letter.json is of version 2; this program reads version 4: replay it "
         "with the version of Carousel that wrote it");
     CHECK_THROWS_WITH(run::read_dead_letter(folder), refusal);
     CHECK_THROWS_WITH(run::dead_letters_in(runtime.path.string()), refusal);

@@ -37,6 +37,7 @@ json stage_json(const stage_setup& s) {
     json j = values_of(s.spec);
     j.erase("standby");
     j.update({{"run", s.program},
+              {"python", s.python},
               {"settings", s.spec.settings},
               {"format", s.format},
               {"slot_bytes", s.slot_bytes},
@@ -113,15 +114,17 @@ private:
     std::vector<char*> words_;
 };
 
-/// The folder of the pipeline file. The record contains the path as the supervisor was given it, which may be
-/// relative to the supervisor's working directory.
-std::string folder_of_file(const run::record& r) {
+/// The folder of the pipeline: see folder_of(). The record contains the path as the supervisor was given it,
+/// which may be relative to the supervisor's working directory.
+std::string folder_of_run(const run::record& r, const json& identity) {
     std::error_code failed;
     const fs::path at = fs::read_symlink(fmt::format("/proc/{}/cwd", r.supervisor.pid), failed);
     const bool known =
         !failed && shm::is_alive(r.supervisor);  // checked after the read: the pid was not reused
-    const fs::path file = known ? at / r.file : absolute_path(r.file);
-    return file.parent_path().lexically_normal().string();
+    pipeline p;
+    p.file = (known ? at / r.file : absolute_path(r.file)).string();
+    p.folder = identity.at("folder");
+    return folder_of(p);
 }
 
 /// The outputs of a stage as [{output, format}], read from a run's identity or from a program's reply, which
@@ -251,10 +254,12 @@ void require_able_successor(const run::record& r, const std::string& stage) try 
     stage_spec s;
     s.name = was->at("name");
     s.run = was->at("run");
+    s.python = was->at("python");
     s.settings = was->at("settings");
     s.at.file = r.file;
     const environment_override environment(r.supervisor);
-    const json is = query_program(s, s.run, question_of(known->identity, *was, folder_of_file(r)));
+    const json is = query_program(s, s.run, s.python,
+                                  question_of(known->identity, *was, folder_of_run(r, known->identity)));
     if (is.value("ends", false) && !was->value("ends", false))
         throw config_error(
             fmt::format("stage \"{}\": the new {} may end its stream, but the run was started for a stage "

@@ -60,6 +60,7 @@ json decided_json(const pipeline& p, const stage_spec& s, const stage_descriptio
     for (const asset_spec& a : d.makes) makes.push_back({{"name", a.name}, {"bytes", a.bytes}});
     json j = values_of(s);
     j.update({{"program", d.program},
+              {"python", d.python},
               {"settings", s.settings},
               {"format", d.format},
               {"slot_bytes", d.slot_bytes},
@@ -123,8 +124,10 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
                                          p.stages.size(), p.width, p.height);
     std::string text = wrapped(head, width, 2) + "\n" + t.text();
     for (std::size_t k = 0; k < all.size(); ++k) {
-        const std::string does =
-            p.stages[k].is_port() ? "is a port: a program opens it" : "runs " + all[k].program;
+        const std::string does = p.stages[k].is_port() ? "is a port: a program opens it"
+                                 : all[k].python.empty()
+                                     ? "runs " + all[k].program
+                                     : fmt::format("runs {} with {}", all[k].program, all[k].python);
         text += "\n" + wrapped(fmt::format("{} {}", p.stages[k].name, does), width, 4) + "\n";
         if (const std::string reads = reads_text(p.stages[k]); !t.has("READS") && !reads.empty())
             text += wrapped("  reads " + reads, width, 4) + "\n";

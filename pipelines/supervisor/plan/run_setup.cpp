@@ -66,6 +66,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.spec = spec;
     if (const auto link = p.links.find(spec.name); link != p.links.end()) s.link = link->second;
     s.program = d.program;
+    s.python = d.python;
     s.output = d.output;
     s.input_outputs = d.input_outputs;
     s.sampled_outputs = d.sampled_outputs;

@@ -47,6 +47,7 @@ struct stage_setup : ring_setup {
     std::vector<u32> input_outputs;     ///< index of the output that each input reads; missing: the first
     std::vector<u32> sampled_outputs;   ///< the same for the stage's sampled inputs
     std::string program;                ///< path
+    std::string python;                 ///< path of the interpreter that the key `python` names; "": no key
     std::string remote_program;         ///< of spec.remote
     device::device_id device;           ///< the stage's device; if the file has a list, the first one
     std::string device_name;            ///< "cpu", "cuda:0"; for a list: "cuda:0+cuda:1"

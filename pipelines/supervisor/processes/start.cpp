@@ -41,7 +41,8 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
     const stage_setup& st = t.setup->stages[s.stage];
     spawn_request r;
     r.argv = st.spec.prefix;
-    for (std::string& word : command_of(st.program_of(s.instance))) r.argv.push_back(std::move(word));
+    for (std::string& word : command_of(st.program_of(s.instance), st.python))
+        r.argv.push_back(std::move(word));
     r.environment = {"CAROUSEL_STAGE=" + t.setup->stages[s.stage].spec.name,
                      fmt::format("CAROUSEL_ATTACH={} {} {} {}", t.setup->directory, p.incarnation.seat,
                                  p.incarnation.entry, p.incarnation.epoch),

@@ -1,9 +1,28 @@
-"""Runs the stage of a Python file: carousel_stage.py FILE [--describe | ...]. The supervisor starts this for run = "name.py"."""
+"""Runs a stage of a Python file: carousel_stage.py FILE[:NAME] [--describe | ...]. The supervisor starts this for run = "file.py", or
+run = "file.py:NAME" if the file has several stages."""
+import glob
+import importlib.machinery
 import importlib.util
 import json
 import os
 import signal
 import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Next to this file; or, after the installation of a wheel, in the environment that has this file in its lib/carousel/python.
+PACKAGE_FOLDERS = [HERE, *glob.glob(os.path.join(HERE, "../../python3*/site-packages"))]
+
+
+class CarouselFinder:
+    """Finds the package carousel, and nothing else, in PACKAGE_FOLDERS. Putting these folders into sys.path would let a stage that
+    has an interpreter of another environment (the key `python`) import the packages of this one."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return importlib.machinery.PathFinder.find_spec(name, PACKAGE_FOLDERS) if name == "carousel" else None
+
+
+sys.meta_path.insert(0, CarouselFinder)   # here, because a child of multiprocessing's spawn also imports this file
 
 
 def refuse_forks(event, arguments):
@@ -12,31 +31,37 @@ def refuse_forks(event, arguments):
                            "start a program (subprocess), or use multiprocessing's spawn")
 
 
-def load(file):
-    """Loads the file and returns the adapter of the one stage that it defines."""
+def load(file, stage):
+    """Loads the file and returns the adapter of its stage; stage: the stage's name, "" for the only one."""
     from carousel import _stage
     name = os.path.splitext(os.path.basename(file))[0]
     sys.path.insert(0, os.path.dirname(file))   # so that modules in the file's folder can be imported
     spec = importlib.util.spec_from_file_location(name, file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    _stage.loading = file
     spec.loader.exec_module(module)
-    return _stage.adapter_of(file, module)
+    _stage.loading = ""
+    return _stage.adapter_of(file, module, stage)
 
 
 def main():
     if len(sys.argv) < 2:
-        sys.exit("usage: carousel_stage.py FILE.py [--describe | -p NAME --stage NAME | --replay FOLDER]")
-    file, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
+        sys.exit("usage: carousel_stage.py FILE.py[:NAME] [--describe | -p NAME --stage NAME | --replay FOLDER]")
+    program, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    file, _, stage = (program, "", "") if program.endswith(".py") else program.rpartition(":")
     sys.stdout = sys.stderr   # output then goes to the log; the reply to --describe is not written by Python
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:   # a signal that was ignored at the start stays
                                                                 # ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.environ["CAROUSEL_PROGRAM"] = file
+    os.environ["CAROUSEL_PROGRAM"], os.environ["CAROUSEL_INTERPRETER"] = program, sys.executable   # for dead letters
     sys.addaudithook(refuse_forks)
+    key = "python"   # of the pipeline file, to blame for a failure
     try:
-        from carousel import _carousel
-        adapter = load(file)
+        from carousel import _carousel, _logging
+        key = "run"
+        _logging.use()
+        adapter = load(file, stage)
     except BaseException as failure:   # including SystemExit
         try:
             from carousel import _errors
@@ -44,7 +69,7 @@ def main():
         except ImportError:   # the compiled module itself is missing
             sentence, traceback = str(failure), ""
         if "--describe" in words:
-            os.write(1, (json.dumps({"error": {"message": sentence, "key": "run"}}) + "\n").encode())
+            os.write(1, (json.dumps({"error": {"message": sentence, "key": key}}) + "\n").encode())
         else:
             sys.stderr.write(f"{traceback}\n{sentence}\n")
         sys.stderr.flush()

@@ -129,6 +129,27 @@ TEST_CASE("a tool to run a stage under is looked up before any start") {
                contains(":9:1: stage \"b\": prefix: no program \"nonesuch-tool\" in PATH"));
 }
 
+TEST_CASE("a stage's interpreter is looked up before any start") {
+    const world w;
+    w.program("source", source_body);
+    w.write("sink.py", "");
+    const std::string in_python =
+        "[[stage]]\nname = \"a\"\nrun = \"./source\"\n[[stage]]\nname = \"b\"\nrun = "
+        "\"sink.py\"\ninputs = [\"a\"]\n";
+    const auto refusal_of = [&](const std::string& python) {
+        return describe_refusal(w, in_python + "python = \"" + python + "\"\n");
+    };
+    CHECK_THAT(refusal_of("absent"), contains(":8:1: stage \"b\": python = \"absent\": " + w.path("absent") +
+                                              " does not exist (paths are relative to the pipeline file)"));
+    std::filesystem::create_directories(w.path("env/bin"));
+    CHECK_THAT(refusal_of("env/"), contains(w.path("env/") + " has no interpreter bin/python3"));
+    CHECK_THAT(refusal_of("sink.py"), contains(w.path("sink.py") + " is not an executable program"));
+    w.program("env/bin/python3", "echo my last words >&2; exit 3");
+    if (supervisor::python_folder().empty()) return;  // a build without the module starts no interpreter
+    for (const char* const python : {"env", "env/bin/python3", "./env"})
+        CHECK_THAT(refusal_of(python), contains("ended with exit code 3; its last output: my last words"));
+}
+
 TEST_CASE("outputs and assets must have two ends") {
     const world w;
     w.program("source", source_body);

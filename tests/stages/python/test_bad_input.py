@@ -185,13 +185,13 @@ class BadInput(unittest.TestCase):
             write(good + "# another text\n")
             run.restart("bad")
             self.assertNotEqual(stage()["pid"], pid)
-            self.assertEqual(run.stop(), 0, run.log_text(40))
+            self.assertEqual(run.end(), 0, run.log_text(40))
             self.assertEqual([run.report()[k] for k in ("lost", "repeated", "torn", "dead_letters")], [0, 0, 0, []])
 
     def test_a_file_that_cannot_be_a_stage_is_refused_before_anything_starts(self):
         stage = "import carousel\n@carousel.stage(output=carousel.like(0))\n"
         for text, expected in {
-            "import frobnicate\n": f"stage.py, line 1: ModuleNotFoundError: No module named 'frobnicate' for {sys.executable}; CAROUSEL_PYTHON names another",
+            "import frobnicate\n": f"stage.py, line 1: ModuleNotFoundError: No module named 'frobnicate' for {sys.executable}; the stage's key python, or CAROUSEL_PYTHON, names another",
             "def f(:\n": "stage.py, line 1: SyntaxError",
             "import sys\nsys.exit(3)\n": "stage.py, line 2: sys.exit(3) was called",
             "x = 1\n": "stage.py defines no stage; expected one function or class with @carousel.stage",

@@ -59,5 +59,5 @@ def _describe(kind, value, trace):
         return f"{os.path.basename(value.filename or '?')}, line {value.lineno}: {kind.__name__}: {value.msg}", text
     message = " ".join(_text(value).split())
     if issubclass(kind, ModuleNotFoundError):
-        message += f" for {sys.executable}; CAROUSEL_PYTHON names another interpreter"
+        message += f" for {sys.executable}; the stage's key python, or CAROUSEL_PYTHON, names another interpreter"
     return f"{_place(trace)}{kind.__name__}{': ' if message else ''}{message}", text

@@ -9,6 +9,8 @@ from ._carousel import ConfigError
 from ._errors import SettingsError
 from ._outputs import arguments_of, formats_of, planes_of, spelled
 
+loading = ""   # the file of a stage, while carousel_stage.py loads it
+
 NO_LIMIT = 2**63 - 1
 HUGE = 1.7976931348623157e308
 
@@ -259,11 +261,17 @@ class Adapter:
         return made.process, made.finish
 
 
-def adapter_of(file, module):
-    """Returns the adapter of the one stage that a file defines."""
+def adapter_of(file, module, name=""):
+    """Returns the adapter of the stage of that name in the file; "": of the only one."""
+    if name:
+        found = getattr(module, name, None)
+        if not isinstance(found, Stage):
+            raise ConfigError(f"{os.path.basename(file)} has no stage {name}: expected a function or class of that name with @carousel.stage")
+        return Adapter(found)
     stages = {id(s): s for s in vars(module).values() if isinstance(s, Stage) and s.module == module.__name__}
     if len(stages) != 1:
         names = ", ".join(s.name for s in stages.values())
+        one = f"; name one: run = \"{os.path.basename(file)}:NAME\"" if names else ""
         raise ConfigError(f"{os.path.basename(file)} defines {len(stages) or 'no'} stage{'s' if len(stages) > 1 else ''}"
-                          f"{': ' + names if names else ''}; expected one function or class with @carousel.stage")
+                          f"{': ' + names if names else ''}; expected one function or class with @carousel.stage{one}")
     return Adapter(*stages.values())
