@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "cli/complete.hpp"
@@ -36,6 +38,7 @@ Examples:
   carousel logs -f                        follow all stages; ends with the run
   carousel logs -n 50 fragment vertex     the last 50 lines of two stages
   carousel logs --since 5m --timestamps -p demo
+  carousel logs --level warning           warnings and errors
 
 The supervisor's own lines are listed as `carousel`. The last 4 to 8 MiB of each process's lines are kept in the run's runtime directory, also after restarts.
 They are deleted at the end of the run, unless it ran in the background (-d) or with --keep-logs: then they are kept until the next run of
@@ -45,7 +48,7 @@ that name, or `carousel clean`. For the newest ten runs that lost their supervis
 struct logs_arguments : client_arguments {
     std::vector<std::string> stages;
     bool follow = false, timestamps = false, no_color = false, lost = false;
-    std::string lines, since;
+    std::string lines, since, level;
 };
 
 struct place {
@@ -142,28 +145,43 @@ void check_stages(const logs_arguments& a, const place& p) {
                                            did_you_mean_clause(s, names)));
 }
 
+/// "": all lines.
+log::level level_named(const std::string& name) {
+    if (name.empty()) return log::level::debug;
+    std::vector<std::string> known;
+    for (const log::level each :
+         {log::level::debug, log::level::info, log::level::warning, log::level::error}) {
+        if (name == log::name_of(each)) return each;
+        known.emplace_back(log::name_of(each));
+    }
+    throw config_error(fmt::format("--level {}: unknown level; expected one of {}{}", name,
+                                   fmt::join(known, ", "), did_you_mean_clause(name, known)));
+}
+
 class printer {
 public:
-    printer(const logs_arguments& a, bool as_json, const cli_environment& env)
-        : arguments_(&a), env_(&env), json_(as_json), color_(wants_color(env.out_is_terminal, a.no_color)) {}
+    printer(const logs_arguments& a, f64 since, bool as_json, const cli_environment& env)
+        : arguments_(&a),
+          env_(&env),
+          json_(as_json),
+          color_(wants_color(env.out_is_terminal, a.no_color)),
+          since_(since),
+          lowest_(level_named(a.level)) {}
 
     void widen(const std::vector<std::string>& labels) {
         for (const std::string& l : labels) width_ = std::max(width_, l.size());
     }
-    [[nodiscard]] bool wanted(const log_record& r) const {
-        if (r.time < since_) return false;
-        if (arguments_->stages.empty()) return true;
-        return std::any_of(arguments_->stages.begin(), arguments_->stages.end(), [&](const std::string& s) {
-            return r.stage == s || r.stage.starts_with(s + ".");
-        });
+    /// Called once for each record, in order: an indented line has the level of the line before it.
+    [[nodiscard]] std::optional<log::level> wanted(const log_record& r) {
+        const log::level level = levels_[r.stage].next(r.line);
+        return level >= lowest_ && selected(r) ? std::optional(level) : std::nullopt;
     }
-    void since(f64 time) noexcept { since_ = time; }
-    void print(const log_record& r) const {
+    void print(const log_record& r, log::level level) const {
         if (json_) {
             const json j{{"time", timestamp_text(r.time)},
                          {"stage", r.stage},
                          {"pid", r.pid},
-                         {"level", log::name_of(log::level_of(r.line))},
+                         {"level", log::name_of(level)},
                          {"line", r.line}};
             env_->out << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
             return;
@@ -173,11 +191,21 @@ public:
     }
 
 private:
+    [[nodiscard]] bool selected(const log_record& r) const {
+        if (r.time < since_) return false;
+        if (arguments_->stages.empty()) return true;
+        return std::any_of(arguments_->stages.begin(), arguments_->stages.end(), [&](const std::string& s) {
+            return r.stage == s || r.stage.starts_with(s + ".");
+        });
+    }
+
     const logs_arguments* arguments_;
     const cli_environment* env_;
     bool json_, color_;
     std::size_t width_ = 8;
-    f64 since_ = 0;
+    f64 since_;
+    log::level lowest_;
+    std::map<std::string, line_levels> levels_;  ///< by stage
 };
 
 std::size_t lines_from(const std::string& text) {
@@ -198,7 +226,7 @@ void follow(place& p, log_reader& reader, printer& to, const cli_environment& en
         on = still_running(*p.run, gone_since_ns);
         to.widen(reader.labels());
         for (const log_record& r : reader.take())
-            if (to.wanted(r)) to.print(r);
+            if (const auto level = to.wanted(r)) to.print(r, *level);
         env.out.flush();
     }
     if (gone_since_ns != 0) env.err << fmt::format("the supervisor of \"{}\" has ended\n", p.name);
@@ -211,19 +239,18 @@ int show(const logs_arguments& a, bool as_json, const cli_environment& env) {
     place p = choose_place(a);
     check_stages(a, p);
     log_reader reader(p.logs());
-    printer to(a, as_json, env);
-    to.since(since);
+    printer to(a, since, as_json, env);
     to.widen(reader.labels());
     std::vector<log_record> lines = reader.take();
     if (p.lost) {
         env.err << printable(run::describe(*p.lost)) << "\n";
         add_lines_alone(p.logs(), lines);
     }
-    lines.erase(
-        std::remove_if(lines.begin(), lines.end(), [&](const log_record& r) { return !to.wanted(r); }),
-        lines.end());
-    for (std::size_t k = lines.size() > last ? lines.size() - last : 0; k < lines.size(); ++k)
-        to.print(lines[k]);
+    std::vector<std::pair<const log_record*, log::level>> wanted;
+    for (const log_record& r : lines)
+        if (const auto level = to.wanted(r)) wanted.emplace_back(&r, *level);
+    for (std::size_t k = wanted.size() > last ? wanted.size() - last : 0; k < wanted.size(); ++k)
+        to.print(*wanted[k].first, wanted[k].second);
     env.out.flush();
     if (a.follow && p.run) follow(p, reader, to, env);
     return exit_code::ok;
@@ -249,6 +276,8 @@ command_action add_logs_command(const command_parts& p) {
                     "Only lines since a time: 10s, 5m, 2h, 1d ago, or 2026-01-31T12:00:00Z")
         ->type_name("TIME")
         ->take_last();
+    p.offers[p.app.add_option("--level", a->level, "Only lines of this level and above [debug]")
+                 ->type_name("LEVEL")] = offer({"debug", "info", "warning", "error"});
     p.app.add_flag("-t,--timestamps", a->timestamps, "Print the time of each line (UTC)");
     p.app.add_flag("--lost", a->lost,
                    "The newest run that lost its supervisor, even if another run of that name exists");

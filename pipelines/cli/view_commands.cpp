@@ -53,6 +53,7 @@ command_action add_top_command(const command_parts& p) {
 struct view_arguments {
     std::string pipeline, http;
     std::vector<std::string> http_hosts;
+    bool metrics = false;
 };
 
 [[noreturn]] void exec_dashboard(const view_arguments& a, const cli_environment& env) {
@@ -60,6 +61,7 @@ struct view_arguments {
     for (const std::string& host : a.http_hosts) check_http_host(host);
     const std::string program = dashboard_program();
     // If no run is alive the dashboard waits for one; if several are, the user must choose here.
+    if (a.metrics) exec_program({program, "--metrics", "-p", choose_pipeline(a.pipeline, 0).name}, env.out);
     if (a.pipeline.empty() && run::living_runs().size() > 1) (void)choose_pipeline(a.pipeline, 0);
     std::vector<std::string> words{program, "--http", a.http};
     if (!a.pipeline.empty()) words.insert(words.end(), {"-p", a.pipeline});
@@ -74,7 +76,12 @@ command_action add_view_command(const command_parts& p) {
         ->type_name("ADDR:PORT")
         ->take_last();
     add_http_hosts(p, a->http_hosts);
-    p.app.footer("\nExample:\n  carousel view -p demo --http 8081      then open the address that it prints");
+    p.app.add_flag("--metrics", a->metrics, "Print the metrics for Prometheus once, and exit; serve nothing");
+    p.app.footer(
+        "\n"
+        "Examples:\n"
+        "  carousel view -p demo --http 8081      then open the address that it prints\n"
+        "  carousel view -p demo --metrics");
     return [a](const common_words&, const cli_environment& env) -> int {
         if (a->http.empty()) a->http = http_address().text();
         exec_dashboard(*a, env);

@@ -16,11 +16,12 @@ const char* name_of(level at) noexcept { return enum_name(at); }
 
 std::string_view prefix_of(level at) noexcept {
     if (at == level::error) return "error: ";
+    if (at == level::debug) return "debug: ";
     return at == level::warning ? "warning: " : "";
 }
 
 level level_of(std::string_view line) noexcept {
-    for (const level each : {level::error, level::warning})
+    for (const level each : {level::error, level::warning, level::debug})
         if (line.starts_with(prefix_of(each))) return each;
     return level::info;
 }

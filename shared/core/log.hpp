@@ -13,7 +13,7 @@ enum class level { debug, info, warning, error };
 
 /// "debug", "info", "warning", "error".
 [[nodiscard]] const char* name_of(level at) noexcept;
-/// The prefix of a line of this level: "warning: ", "error: ", otherwise empty.
+/// The prefix of a line of this level: "debug: ", "warning: ", "error: "; empty for `info`.
 [[nodiscard]] std::string_view prefix_of(level at) noexcept;
 /// The level of a line, by its prefix. A line without a prefix, for example of another program, is `info`.
 [[nodiscard]] level level_of(std::string_view line) noexcept;

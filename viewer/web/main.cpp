@@ -8,13 +8,16 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/process.hpp"
 #include "core/secret.hpp"
 #include "run/directory.hpp"
 #include "viewer/watch/command_line.hpp"
 #include "viewer/web/server.hpp"
+#include "viewer/web/status.hpp"
 
 namespace {
 
@@ -26,6 +29,7 @@ struct options {
     std::string run_id;    ///< id of the dashboard's run; "": it serves any run of that name
     std::string asked;     ///< address as given to `carousel run --http`
     pid_t started_by = 0;  ///< the supervisor that started it
+    bool metrics = false;  ///< prints the metrics once instead of serving
     web::server_options served;
 };
 
@@ -104,6 +108,23 @@ void serve(options& o) {
     });
 }
 
+void print_metrics(const options& o) {
+    constexpr u64 patience_ns = 5 * ns_per_s;
+    constexpr u32 poll_us = 20'000;
+    web::watcher watcher(o.name, false);
+    for (const u64 until = now_ns() + patience_ns;; ::usleep(poll_us)) {
+        const auto [text, notice] = watcher.with_view([](const web::view& v) {
+            return std::pair(v.phase == web::run_phase::running ? web::metrics_text(v, now_ns()) : "",
+                             v.notice);
+        });
+        if (!text.empty()) {
+            std::fputs(text.c_str(), stdout);
+            return;
+        }
+        if (now_ns() > until) throw config_error("no metrics: " + notice);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -131,6 +152,7 @@ int main(int argc, char** argv) {
                    "another name of this machine in the address; may be repeated")
         ->expected(1)
         ->take_all();
+    app.add_flag("--metrics", o.metrics, "print the metrics for Prometheus once, and exit");
     app.add_option("--with-run", o.run_id, "the run with which this process ends")->group("");
     app.add_option("--started-by", o.started_by, "pid of that run's supervisor")->group("");
     app.add_option("--asked-at", o.asked, "--http of the supervisor, for its successor")->group("");
@@ -143,7 +165,7 @@ int main(int argc, char** argv) {
     o.served.request.what.first = viewer::plane_from_text(stage);
     if (!compare.empty()) o.served.request.what.compare = viewer::plane_from_text(compare);
     try {
-        serve(o);
+        o.metrics ? print_metrics(o) : serve(o);
         return exit_code::ok;
     } catch (const error& e) {
         std::fprintf(stderr, "error: %s\n", e.what());
