@@ -256,23 +256,26 @@ void bind_frame(py::module_& m) {
     frame
         .def_property_readonly("frame_number", &frame_object::frame_number,
                                "The number of the frame, from 0: the same in every stage and on every host.")
-        .def_property_readonly("time_s", &frame_object::time_s, "frame_number / fps, or its recording's.")
+        .def_property_readonly(
+            "time_s", &frame_object::time_s,
+            "Time of the frame in the stream, in seconds: frame_number / fps, or that of a recording.")
         .def_property_readonly("born_ns", &frame_object::born_ns,
-                               "CLOCK_MONOTONIC when its source started it; 0: unknown.")
+                               "CLOCK_MONOTONIC, in nanoseconds, when its source started it; 0: unknown.")
         .def_property(
             "capture_ns", &frame_object::capture_ns,
             [](frame_object& f, const py::object& ns) {
                 f.set_capture_ns(checked_cast<u64>(ns, "capture_ns", whole_number));
             },
-            "CLOCK_MONOTONIC of its capture; 0: not set. A source, or a writer, sets it.")
+            "CLOCK_MONOTONIC of its capture, in nanoseconds; 0: not set. A source, or a writer, sets it.")
         .def_property_readonly(
             "metadata",
             [](const py::object& f) { return py::module_::import("carousel._metadata").attr("Metadata")(f); },
             "Small named values, as a dict: bool, int, float, str, bytes. They are sent with the frame.")
         .def_property_readonly("stream", &frame_object::stream,
                                "The cudaStream_t as a number; None on the CPU, and after the frame's end.")
-        .def_property_readonly("parameters", &frame_object::parameters,
-                               "The parameters of the frame, by name.")
+        .def_property_readonly(
+            "parameters", &frame_object::parameters,
+            "The parameters of the frame, by name, as `carousel set` has set them for this frame.")
         .def_property_readonly("tombstone_reason", &frame_object::tombstone_reason,
                                "Not empty in finish() of a tombstone frame: the frame was given up and has "
                                "no planes. Only a stage with wants_tombstones=True receives it.")
@@ -305,11 +308,15 @@ void bind_frame(py::module_& m) {
             [](const frame_object& f, const py::object& name) {
                 return f.plane(checked_cast<std::string>(name, "a plane's name", text_value));
             },
-            py::arg("name"))
+            py::arg("name"),
+            "The plane of that name of an input, or \"out_NAME\" of an output. Raises KeyError with the "
+            "names "
+            "that there are, and FrameEnded after the frame's end.")
         .def("sampled", &frame_object::sampled, py::arg("name"),
              "The newest frame of a sampled input (sampled = [\"pose\"] in the pipeline file), complete and "
              "valid as long as this frame; None if there is none yet.")
-        .def("copy", &frame_object::copy, "A copy of the frame in host memory that stays valid.")
+        .def("copy", &frame_object::copy,
+             "A copy of the frame in host memory, which stays valid. Waits for the GPU's work on the frame.")
         .def("end_stream", &frame_object::end_stream,
              "In a source with ends=True: the stream ends before this frame.")
         .def(
@@ -319,7 +326,9 @@ void bind_frame(py::module_& m) {
                            checked_cast<std::string>(name, "set_hash(name)", text_value));
             },
             py::arg("hash"), py::arg("name") = "own",
-            "In finish() of a sink: a hash of the frame's data, for the run's report.")
+            "In finish() of a sink, or for the frame of a reader: a hash of the frame's data, from 0 to "
+            "2**64 - "
+            "1, for the run's report. name: the kind of hash.")
         .def("__repr__", &frame_object::describe);
     bind_metadata(frame);
 }

@@ -37,6 +37,7 @@ public:
         settle();
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
         for (;;) {
+            if (kept->interrupted) return py::none();
             const u64 now = now_ns();
             const f64 left = now >= until ? 0 : static_cast<f64>(until - now) / 1e9;
             latest_frame* got = nullptr;
@@ -57,7 +58,7 @@ public:
         const f64 patience_s = there().patience_s;
         py::object f = next(patience_s);
         if (!f.is_none()) return f;
-        if (port().ended()) throw py::stop_iteration();
+        if (port().ended() || there().interrupted) throw py::stop_iteration();
         throw nothing_new(fmt::format("no new frame of \"{}\" in {:.3g} s: {}", port().stage(), patience_s,
                                       port().waits_for()));
     }
@@ -73,6 +74,7 @@ public:
         port_ = nullptr;
     }
     [[nodiscard]] const latest_port& port() const { return there().port; }
+    [[nodiscard]] const shared_port<latest_port>& shared() const noexcept { return port_; }
     [[nodiscard]] std::string describe() const {
         if (port_ == nullptr) return "<carousel.Latest, closed>";
         const latest_port& p = port_->port;
@@ -122,13 +124,15 @@ void bind_latest(py::module_& m, py::class_<run_object>& run) {
         m, "Latest",
         "The newest frames of a stage's output: each step of a loop is a newer frame; the loop ends with the "
         "run. Never blocks the run. At most eight observers per ring, over all programs.")
-        .def("next", &latest_object::next, py::arg("timeout_s") = 10.0,
-             "The newest frame that is newer than the previous one; None after timeout_s without one, or if "
-             "the run has ended.")
+        .def(
+            "next", &latest_object::next, py::arg("timeout_s") = 10.0,
+            "The newest frame that is newer than the previous one; None after timeout_s seconds without one, "
+            "or if the run has ended. Releases the GIL.")
         .def("close", &latest_object::close,
              "Frees its place for another observer of the ring. Delivered frames stay valid.")
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &latest_object::next_of_loop)
+        .def("_interrupt", [](latest_object& l, bool on) { interrupt(l.shared(), on); })
         .def("__enter__", [](py::object self) { return self; })
         .def("__exit__", [](latest_object& l, const py::args&) { l.close(); })
         .def_property_readonly(
@@ -152,7 +156,9 @@ void bind_latest(py::module_& m, py::class_<run_object>& run) {
             return r.opened(latest_object(std::move(port), patience_s, r.parameters()));
         },
         py::arg("stage") = "", py::arg("patience_s") = 10.0,
-        "The newest frames of the output of `stage`; \"\": of the input of the last sink.");
+        "Opens the newest frames of the output of `stage`; \"\": of the input of the last sink. patience_s: "
+        "seconds that one step of a loop waits before it raises NothingNew. Raises ConfigError for a ring "
+        "that does not exist, and Error if all eight places of its observers are taken.");
 }
 
 }  // namespace carousel::python

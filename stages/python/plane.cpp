@@ -356,19 +356,27 @@ void bind_plane(py::module_& m) {
             type->as_buffer.bf_getbuffer = plane_get_buffer;
             type->as_buffer.bf_releasebuffer = plane_release_buffer;
         }))
-        .def_property_readonly("name", &plane_object::name, "Its name in the format.")
-        .def_property_readonly("dtype", &plane_object::type, "\"u8\", \"f32\", ...")
-        .def_property_readonly("shape", &plane_object::shape, "The slowest dimension first.")
-        .def_property_readonly("strides", &plane_object::strides, "In bytes.")
-        .def_property_readonly("nbytes", &plane_object::bytes, "Bytes of all its elements.")
+        .def_property_readonly("name", &plane_object::name,
+                               "The name of the plane in the frame's format, e.g. \"color\".")
+        .def_property_readonly("dtype", &plane_object::type,
+                               "The type of an element: \"u8\", \"f32\", \"bf16\", ...")
+        .def_property_readonly(
+            "shape", &plane_object::shape,
+            "Elements of each dimension, the slowest first: (height, width, 4) for a picture.")
+        .def_property_readonly("strides", &plane_object::strides,
+                               "Bytes from one element to the next of each dimension.")
+        .def_property_readonly("nbytes", &plane_object::bytes,
+                               "Bytes of all elements, without the gaps of a plane that is not dense.")
         .def_property_readonly(
             "readonly", [](const plane_object& p) { return !p.is_writable(); },
-            "True if it can't be written to.")
-        .def_property_readonly("device", &plane_object::device, "\"cpu\", \"cuda:0\"")
+            "True for a plane of an input.")
+        .def_property_readonly("device", &plane_object::device,
+                               "Where the memory is: \"cpu\", or \"cuda:0\" in this process's numbering.")
         .def_property_readonly("bytes", &plane_object::as_bytes,
                                "The same memory as a plane of u8, with one more dimension if an element has "
                                "several bytes: for types that a library does not support.")
-        .def("cpu", &plane_object::to_host, "A copy in host memory that stays valid.")
+        .def("cpu", &plane_object::to_host,
+             "A copy in host memory, which stays valid. Waits for the GPU's work on the frame.")
         .def(
             "set_used",
             [](const plane_object& p, const py::args& elements) {
@@ -378,7 +386,9 @@ void bind_plane(py::module_& m) {
             "For an output: the number of elements along its first dimensions that this frame uses. "
             "Downstream stages see a plane of that shape.")
         .def("copy_from", &plane_object::copy_from, py::arg("array"),
-             "Copies a NumPy array or a tensor of the same device, type and shape into this plane.")
+             "Copies a NumPy array or a tensor of the same device, type and shape into this plane; on a GPU "
+             "in the order of the frame's stream. Raises TypeError or ValueError, with both sides, for any "
+             "other array.")
         .def("__dlpack__", &plane_object::to_dlpack, py::kw_only(), py::arg("stream") = py::none(),
              py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
              py::arg("copy") = py::none())

@@ -153,6 +153,7 @@ public:
         const typename port_state<Port>::in_use mark(*kept);
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
         for (;;) {
+            if (kept->interrupted) return false;
             const u64 now = now_ns();
             const f64 left = now >= until ? 0 : static_cast<f64>(until - now) / 1e9;
             const bool got = [&] {
@@ -275,7 +276,7 @@ template <typename Object>
 py::object next_of_loop(Object& o) {
     py::object f = o.next(o.there().patience_s);
     if (!f.is_none()) return f;
-    if (o.there().port.ended()) throw py::stop_iteration();
+    if (o.there().port.ended() || o.there().interrupted) throw py::stop_iteration();
     o.there().port.throw_wait_timeout();
 }
 
@@ -294,6 +295,7 @@ py::class_<Object> bind_class(py::module_& m, const char* name, const char* text
         .def("close", &Object::close, "Releases the port; the current frame goes to the next program.")
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &next_of_loop<Object>)
+        .def("_interrupt", [](Object& o, bool on) { interrupt(o.shared(), on); })
         .def("__enter__", [](py::object self) { return self; })
         .def("__exit__", [](Object& o, const py::args&) { o.close(); })
         .def_property_readonly(
@@ -364,13 +366,20 @@ void bind_port_frames(py::module_& m, py::class_<run_object>& run) {
                                     "Publishes the frame to the downstream stages. No array of it may be "
                                     "held any more. Raises PortRevoked.")
         .def("drop", &written_frame::drop, "Discards the frame: its number is used again.");
-    bind_class<reader_object>(m, "Reader",
-                              "A reading port: every frame exactly once, in order. Each step of a loop is "
-                              "the next frame, which must be committed; the loop ends with the run.",
-                              "The next frame; None after timeout_s without one, or if the run has ended.");
+    bind_class<reader_object>(
+        m, "Reader",
+        "A reading port: every frame exactly once, in order. Each step of a loop is "
+        "the next frame, which must be committed; the loop ends with the run. `async "
+        "for` waits without blocking the event loop. A port belongs to one thread at "
+        "a time.",
+        "The next frame; None after timeout_s seconds without one, or if the run has ended. Releases the "
+        "GIL. Refused if the previous frame has not been committed. Raises PortRevoked.");
     bind_class<writer_object>(
-        m, "Writer", "A writing port. Each step of a loop is a frame to fill; the loop ends with the run.",
-        "The next frame to fill; None if the ring had no free slot for timeout_s, or if the run has ended.")
+        m, "Writer",
+        "A writing port. Each step of a loop is a frame to fill; the loop ends with the run. `async for` "
+        "waits without blocking the event loop. A port belongs to one thread at a time.",
+        "The next frame to fill; None if the ring had no free slot for timeout_s seconds, or if the run has "
+        "ended. Releases the GIL. A frame that was not committed is dropped. Raises PortRevoked.")
         .def("end", &writer_object::end,
              "The stream ends before the next frame, or before the current one. The port needs `ends = true` "
              "in the pipeline file.");
@@ -381,7 +390,10 @@ void bind_port_frames(py::module_& m, py::class_<run_object>& run) {
            },
            py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
            "Opens the reading port `name`. planes: the planes that this program expects, e.g. {\"color\": "
-           "\"u8[720,1280,4]\"}; others are refused.")
+           "\"u8[720,1280,4]\"}; others are refused. patience_s: seconds that one step of a loop waits "
+           "before "
+           "it raises NothingNew. Raises ConfigError, with the cause, if the port does not exist, has other "
+           "planes, or belongs to another program.")
         .def(
             "writer",
             [](run_object& r, const py::object& name, const py::object& planes, f64 patience_s) {

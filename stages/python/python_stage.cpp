@@ -226,9 +226,11 @@ void bind_stage(py::module_& m) {
         .def_property_readonly(
             "stage", [](const config& c) { return c.with->stage; }, "The stage's name.")
         .def_property_readonly(
-            "width", [](const config& c) { return c.with->width; }, "The pipeline's width.")
+            "width", [](const config& c) { return c.with->width; },
+            "The width of the pipeline's pictures, in pixels.")
         .def_property_readonly(
-            "height", [](const config& c) { return c.with->height; }, "The pipeline's height.")
+            "height", [](const config& c) { return c.with->height; },
+            "The height of the pipeline's pictures, in pixels.")
         .def_property_readonly(
             "fps", [](const config& c) { return c.with->fps; },
             "The pipeline's frames per second; 0: as fast as possible.")
@@ -236,7 +238,8 @@ void bind_stage(py::module_& m) {
             "device", [](const config& c) { return c.with->device; },
             "As in the file: \"auto\", \"cpu\", \"cuda:0\".")
         .def_property_readonly(
-            "folder", [](const config& c) { return c.with->folder; }, "The pipeline file's folder.")
+            "folder", [](const config& c) { return c.with->folder; },
+            "The folder, absolute, that relative paths of the pipeline file refer to.")
         .def_property_readonly(
             "inputs", [](const config& c) { return c.input_formats; },
             "A dict of planes for each input, by its name in the file, in the file's order: "

@@ -72,7 +72,8 @@ void bind_port(py::module_& m) {
         },
         py::arg("name"), py::kw_only(), py::arg("device") = "", py::arg("wait_s") = 5.0,
         "Opens the run of that name, of this user. device: where frames are delivered: \"\" (where they "
-        "are), \"cpu\" or \"cuda:0\".");
+        "are), \"cpu\" or \"cuda:0\". Waits up to wait_s seconds for the run to start. An open run and its "
+        "ports belong to one thread at a time. Raises ConfigError if there is no such run.");
 }
 
 }  // namespace carousel::python

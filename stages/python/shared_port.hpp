@@ -34,9 +34,10 @@ struct port_state {
     std::shared_ptr<lease> frame_lease;
     std::weak_ptr<frame_object> frame;  ///< the current one
     const owner_process owner;
-    bool busy = false;       ///< a call is in progress, which may have released the GIL
-    bool may_close = false;  ///< may be closed by a signal handler that is called during a wait
-    bool warned = false;     ///< a warning was logged that the driver can't join all streams
+    bool busy = false;         ///< a call is in progress, which may have released the GIL
+    bool may_close = false;    ///< may be closed by a signal handler that is called during a wait
+    bool interrupted = false;  ///< waits return without a frame (package/carousel/_async.py)
+    bool warned = false;       ///< a warning was logged that the driver can't join all streams
 
     void require_owner() const {
         if (!owner.is_this())
@@ -96,6 +97,12 @@ struct port_state {
 
 template <typename Port>
 using shared_port = std::shared_ptr<port_state<Port>>;
+
+/// Makes the port's current wait return (within longest_wait_s), and each later one until `on` is false.
+template <typename Port>
+void interrupt(const shared_port<Port>& port, bool on) {
+    if (port != nullptr) port->interrupted = on;  // null: the port is closed
+}
 
 /// Keeps a port during a call in which Python may close the port. The last reference is released without the
 /// GIL, because the port waits for its device.

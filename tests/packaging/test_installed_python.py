@@ -87,7 +87,7 @@ with run.open() as view:
     print(numpy.asarray(f["color"].cpu()).shape, f.frame_number >= 0, f.capture_ns >= 0)
 run.kill("tint")
 while run.ps() and not any(s["name"] == "tint" and s["restarts"] for s in run.ps()["stages"]): pass
-run.stop()
+run.end()
 print([run.report()[k] for k in ("lost", "repeated", "torn", "restarts")])
 """, tint)
         self.assertEqual(output.splitlines(), ["(64, 96, 4) True True", "[0, 0, 0, 1]"])

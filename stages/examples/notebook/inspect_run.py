@@ -35,6 +35,6 @@ for later in newest:   # until a frame comes from the stage's new process
 print("frame", frame.frame_number, "->", later.frame_number, "; changed:", [name for name in before if before[name] != after[name]])
 
 # %% Stop the run and print its report.
-run.stop()
+run.end()
 report = run.report()
 print({key: report[key] for key in ("frames", "lost", "repeated", "torn", "restarts")})

@@ -167,7 +167,7 @@ class Rig:
                 return of()["middle"]["frames"], text.read()
         first, before = seen(200)
         last, after = seen(first + self.a.frames)
-        run.stop(60)
+        run.end(60)
         self.end(run)
         calls = counted_waits.calls_between(before, after)
         work = sum(calls[name] for name in ("cuLaunchKernel", "cuMemcpyAsync", "cuCtxRecordEvent", "cuStreamWaitEvent"))
@@ -209,7 +209,7 @@ class Rig:
         run = self.start(self.fork(), keys="fps = 100")
         for ring, turned in (("middle", False), ("middle.turned", True)):
             self.watch(run, ring, turned)
-        run.stop(60)
+        run.end(60)
         return f"{self.end(run)['frames']} frames, both rings looked at"
 
     def used(self):
@@ -222,7 +222,7 @@ class Rig:
                 rows = numpy.asarray(frame["list"].cpu())
                 require(rows.shape == (frame.frame_number % 65, 4), f"{frame!r}: {rows.shape}")
                 require((rows == frame.frame_number).all(), f"{frame!r}: {rows}")
-        run.stop(60)
+        run.end(60)
         return f"30 of {self.end(run)['frames']} frames had as many rows as they must have"
 
     def latest(self):
@@ -232,7 +232,7 @@ class Rig:
     def newest(self):
         run = self.start(self.acts("copy"), keys="fps = 100")
         self.watch(run, "middle", False, 50)
-        run.stop(60)
+        run.end(60)
         return f"50 of {self.end(run)['frames']} frames were the ones that they must be"
 
     def program(self, run, what, number=0, of="port_any.py"):
@@ -255,7 +255,7 @@ class Rig:
                 at[what] = self.program(run, what, k + 1)
             if kills:
                 until(lambda: all(p.output().count("frame ") > 2 for p in at.values()), "frames behind the last kill")
-                run.stop(60)
+                run.end(60)
             report = self.end(run, None)
             ends = {what: p.wait(30) for what, p in at.items()}
             require(set(ends.values()) == {0}, f"{ends}")
@@ -311,7 +311,7 @@ class Rig:
             run.kill("middle")
             until(lambda: of()["restarts"] > before, f"a restart\n{run.log_text(40)}")
         until(lambda: of()["state"] == "running", "the stage at work")
-        run.stop(60)
+        run.end(60)
         report = self.end(run, None)
         if not report.get("not_comparable"):
             undisturbed = self.end(self.start(stages, report["frames"], name=f"{job}"))["image_hash"]
@@ -372,7 +372,7 @@ def main():
                 except Exception as wrong:   # the other parts still run
                     verdict, details, failed = "FAILED", f"{type(wrong).__name__}: {wrong}", failed + 1
                 for run in rig.runs:
-                    run.stop()
+                    run.end()
             rows.append((part, library, verdict, time.monotonic() - began, details))
             print(f"{part} with {library}: {verdict}: {details}", flush=True)
     print(f"\n{'part':10} {'library':8} {'':8} {'s':>6}  on {ARGS.device}")

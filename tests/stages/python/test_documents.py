@@ -52,7 +52,7 @@ def sharpen(frame, color, out, *, strength: float = 0.5):
             for f in view.latest("sharpen"):
                 if f.frame_number > later:
                     break
-        run.stop()
+        run.end()
         self.assertEqual(run.wait(60), 0, run.log_text(40))
         report = run.report()
         self.assertEqual([report[k] for k in ("lost", "repeated", "torn")], [0, 0, 0], run.log_text(40))
@@ -111,6 +111,13 @@ class ReadMe(unittest.TestCase):
         done = subprocess.run([os.path.join(BUILD, "carousel"), "validate", "split.toml"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_a_pipeline_without_a_file(self):
+        with open("inverted.py", "w", encoding="utf-8") as out:
+            out.write("import carousel, numpy\n" + self.block("@carousel.stage(device=\"cpu\", output=") + "    print(report['frames'], report['exit_code'])\n")
+        done = subprocess.run([sys.executable, "-B", "inverted.py"], capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.stdout, "100 0\n", done.stderr)
+        self.assertEqual(carousel.Pipeline("inverted.toml").name, "inverted")
+
     def test_programs_at_ports(self):
         block = self.block('run = carousel.open("demo")')
         first, at = block.index("\n") + 1, block.index("with run.writer")
@@ -157,7 +164,7 @@ class ReadMe(unittest.TestCase):
         run, names = self.start(stages), {"carousel": carousel, "numpy": numpy}
         exec(inspect, names)
         self.assertEqual(names["f"]["color"].shape, (36, 64, 4))
-        self.assertEqual(run.stop(), 0)
+        self.assertEqual(run.end(), 0)
         exec(drive, names)
         report = names["run"].report()
         self.assertEqual([report[k] for k in ("lost", "repeated", "torn", "restarts")], [0, 0, 0, 1])

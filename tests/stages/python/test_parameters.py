@@ -103,7 +103,7 @@ class Parameters(unittest.TestCase):
             until = time.monotonic() + 30
             while " is given up" not in run.log_text(200) and time.monotonic() < until:
                 time.sleep(0.05)
-            self.assertEqual(run.stop(), 0, run.log_text(40))
+            self.assertEqual(run.end(), 0, run.log_text(40))
         self.assertTrue(re.search(r"ValueError: \[1.75, 0.5\] beside \d+", run.log_text(200)), run.log_text(200))
 
     def test_the_frames_of_ports_have_the_parameters_that_they_were_made_with(self):
@@ -152,7 +152,7 @@ class Parameters(unittest.TestCase):
                 kept = newest.next(20)
             with self.assertRaisesRegex(RuntimeError, "no frame's parameters were read before its run was closed"):
                 kept.parameters
-            self.assertEqual(run.stop(), 0, run.log_text(40))
+            self.assertEqual(run.end(), 0, run.log_text(40))
 
 
 if __name__ == "__main__":

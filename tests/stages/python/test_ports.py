@@ -225,7 +225,7 @@ class Ports(unittest.TestCase):
         time.sleep(0.5)
         waits.send_signal(signal.SIGINT)
         self.assertEqual(waits.communicate(timeout=20)[0], "interrupted True\n")
-        rig.run.stop()
+        rig.run.end()
         rig.end()
 
     def test_the_examples_run_as_they_are(self):
@@ -301,7 +301,7 @@ def kills(test, count, seed, roles=("read", "write"), more=""):
         test.assertEqual(at[what].kill(), -signal.SIGKILL, at[what].output())
         at[what] = rig.program(what, 0.0005 if what == "write" else 0.0)
     test.assertTrue(port_rig.until(lambda: all(p.frames() > 3 for p in at.values())), rig.run.log_text(40))
-    rig.run.stop(60)
+    rig.run.end(60)
     report = rig.end()
     print(f"{count} kills, seed {seed}: {report['frames']} frames, lost {report['lost']}, repeated {report['repeated']}, "
           f"torn {report['torn']}")

@@ -112,7 +112,7 @@ class Python(unittest.TestCase):
                     self.assertEqual((word, array.ravel().tolist()), (word, [(frame.frame_number + k) % 256 for k in range(6 * size)]))
                 with self.assertRaisesRegex(BufferError, "Python's buffers have no bf16; torch.from_dlpack"):
                     numpy.asarray(frame["p_bf16"])
-            run.stop()
+            run.end()
             report = self.end(run)
             self.assertEqual((report["restarts"], report["dead_letters"]), (0, []), run.log_text(40))
 
@@ -205,7 +205,7 @@ class Python(unittest.TestCase):
             until = time.monotonic() + 30
             while "frame 6 is given up" not in run.log_text(200) and time.monotonic() < until:
                 time.sleep(0.05)
-            self.assertEqual(run.stop(), 0, run.log_text(40))
+            self.assertEqual(run.end(), 0, run.log_text(40))
             with self.assertRaisesRegex(carousel.Error, "^carousel ps [^{}]*: no pipeline [^{}]*$"):
                 run.ps()
             message = re.search(r"ValueError: exposure is (1.75|0.5)", run.log_text(200)).group()
@@ -224,7 +224,7 @@ class Python(unittest.TestCase):
                    "        try: newest.next()\n"
                    "        except RuntimeError as refused: sys.exit(0 if 'a forked child can\\'t use it' in str(refused) else 1)\n"
                    "        sys.exit(2)\n"
-                   "    print(os.waitpid(child, 0)[1], os.path.exists(run.log), newest.next().frame_number > frame.frame_number, run.stop())\n")
+                   "    print(os.waitpid(child, 0)[1], os.path.exists(run.log), newest.next().frame_number > frame.frame_number, run.end())\n")
         forks = subprocess.Popen([sys.executable, "-B", "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
             self.assertEqual(forks.communicate(timeout=60)[0], "0 True True 0\n")
@@ -292,7 +292,7 @@ class Python(unittest.TestCase):
                 view.latest("sorce")
             with self.assertRaisesRegex(RuntimeError, "is for the frame of a stage"):
                 newest.next().end_stream()
-            self.assertEqual(run.stop(), 0)
+            self.assertEqual(run.end(), 0)
             self.assertIsNone(newest.next(5))
             self.assertTrue(newest.ended)
             self.assertEqual(list(newest), [])
@@ -312,7 +312,7 @@ class Python(unittest.TestCase):
                 self.assertEqual(dict(frame.metadata), {"fork": frame.frame_number})
             with self.assertRaisesRegex(carousel.ConfigError, "no ring \"fork.squar\" in .*; those of fork: fork, fork.square"):
                 view.latest("fork.squar")
-            run.stop()
+            run.end()
             self.end(run)
 
     def test_stages_of_a_run_that_python_has_started_have_its_interpreter(self):
@@ -341,7 +341,7 @@ class Python(unittest.TestCase):
             after = {s["name"]: s["pid"] for s in run.ps()["stages"]}
             self.assertEqual([name for name in before if before[name] != after[name]], ["copy"])
             now = run.report()   # as far as it has progressed
-            run.stop()
+            run.end()
             report = self.end(run)
             self.assertEqual(report["restarts"], 1)
             self.assertEqual({key: value for key, value in now.items() if value is None},
@@ -355,7 +355,7 @@ class Python(unittest.TestCase):
                 run.kill("copy")
 
     def test_a_run_whose_space_alone_is_there_is_starting_or_done(self):
-        run = carousel.pipeline.Running.__new__(carousel.pipeline.Running)
+        run = carousel.Running.__new__(carousel.Running)
         run.ps = lambda: {"ok": True, "spaces": []}
         run._process = subprocess.Popen(["sleep", "100"])
         self.assertEqual(run.state(), "starting")

@@ -2,14 +2,18 @@
 import ast
 import inspect
 import os
+import re
 import sys
 import unittest
 
 import interpreter
 
 # What makes an object usable in a statement: a class that has one of these declares it in its stub.
-PROTOCOLS = {"__enter__", "__exit__", "__iter__", "__next__", "__getitem__", "__setitem__", "__delitem__", "__len__", "__call__",
+PROTOCOLS = {"__enter__", "__exit__", "__iter__", "__next__", "__aiter__", "__getitem__", "__setitem__", "__delitem__", "__len__", "__call__",
              "__array__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__"}
+
+
+SIGNATURE = re.compile(r"\w+\(.*\) -> |\w+\(\*args")
 
 
 def names_of(body):
@@ -26,6 +30,20 @@ def names_of(body):
 
 def public(names):
     return {name for name in names if not name.startswith("_")}
+
+
+def words_of(text):
+    """A docstring's words, without the extension's lines of signatures."""
+    return " ".join(" ".join(line for line in (text or "").splitlines() if not SIGNATURE.match(line)).split())
+
+
+def defaults_of(definition):
+    """name -> default, of those parameters whose default is a literal."""
+    a = definition.args
+    pairs = [*zip([p.arg for p in a.posonlyargs + a.args][-len(a.defaults):] if a.defaults else [], a.defaults),
+             *zip([p.arg for p in a.kwonlyargs], a.kw_defaults)]
+    return {name: ast.literal_eval(value) for name, value in pairs
+            if value is not None and not (isinstance(value, ast.Constant) and value.value is ...)}
 
 
 def parameters_of(definition):
@@ -88,11 +106,23 @@ class Stubs(unittest.TestCase):
                     self.assertEqual([p.name for p in of if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], positional, name)
                     if not any(p.kind == p.VAR_KEYWORD for p in of):   # **kwargs: the parameters of the called function
                         self.assertEqual([p.name for p in of if p.kind == p.KEYWORD_ONLY], keywords, name)
+                        self.assertEqual({p.name: p.default for p in of if p.default is not p.empty}, defaults_of(lines[0]), name)
                 else:   # of the extension: its first line of text lists the parameters
                     for parameter in [p for p in positional if p != "self"] + keywords:
                         self.assertIn(f"{parameter}: ", there.__doc__.splitlines()[0], f"{owner}.{name}")
                 compared += 1
         self.assertGreater(compared, 25)
+
+    def test_the_stubs_have_the_docstrings_of_the_module(self):
+        compared = 0
+        for name, lines in self.stubs.items():
+            for owner, member, stub in [(carousel, name, lines[0]), *((getattr(carousel, name), member, of[0]) for member, of in
+                                        (names_of(lines[0].body) if isinstance(lines[0], ast.ClassDef) else {}).items())]:
+                if member.startswith("_") or not isinstance(stub, (ast.ClassDef, ast.FunctionDef)):
+                    continue
+                self.assertEqual(words_of(ast.get_docstring(stub)), words_of(inspect.getattr_static(owner, member).__doc__), f"{name}.{member}")
+                compared += 1
+        self.assertGreater(compared, 100)
 
     def test_whatever_is_offered_has_a_docstring(self):
         compared = 0

@@ -26,18 +26,22 @@ except ImportError as _failure:
             "in PYTHONPATH") from None
     if (_failure.path or "").endswith(".so"):   # the module was found, but can't be loaded
         raise
+    import re as _re
+    _version = _re.sub(r".*cpython-(\d)(\d+).*", r"Python \1.\2", _built[0])
     raise ImportError(
-        f"carousel was built as {_built[0]}, and this interpreter ({_sys.executable}) is Python {_sys.version.split()[0]}: "
-        "use the interpreter that it was built for (CAROUSEL_PYTHON names the one of stages), or build it for this one "
+        f"carousel was built for {_version}, and this interpreter ({_sys.executable}) is Python {_sys.version.split()[0]}: "
+        f"use an interpreter of {_version} (for stages: the key python, or CAROUSEL_PYTHON), or build carousel for this one "
         "(cmake -DPython3_EXECUTABLE=...)") from None
 
 from ._carousel import (Configuration, ConfigError, Error, Frame, FrameEnded, Latest, NothingNew, Plane, PortRevoked, Reader,
                         ReaderFrame, Run, Writer, WriterFrame, open, with_cuda)
+from . import _async   # noqa: F401  adds `async for` to the ports
 from ._errors import SettingsError
 from ._metadata import Metadata
 from ._outputs import PlaneFormat, image, like
 from ._stage import Environment, Range, Stage, between, stage
-from .pipeline import Pipeline, Running
+from ._running import Running
+from .pipeline import Pipeline
 
 __version__ = _carousel.__version__
 __all__ = ["ConfigError", "Configuration", "Environment", "Error", "Frame", "FrameEnded", "Latest", "Metadata", "NothingNew", "Pipeline",

@@ -1,36 +1,58 @@
-from typing import Any, Callable, Iterator, Mapping, MutableMapping, NamedTuple, Sequence, TypedDict, overload
+import os
+from typing import Any, AsyncIterator, Callable, Iterator, Mapping, MutableMapping, NamedTuple, Sequence, TypedDict, overload
 
 __version__: str
 with_cuda: bool
 
-class Error(RuntimeError): ...
-class ConfigError(Error): ...
-class NothingNew(Error): ...
-class PortRevoked(Error): ...
-class FrameEnded(RuntimeError): ...
-class SettingsError(Exception): ...
+class Error(RuntimeError):
+    """An error in Carousel, in one sentence."""
+class ConfigError(Error):
+    """A request is invalid: a file, a setting, a run, a port, a plane."""
+class NothingNew(Error):
+    """A loop got no frame for patience_s; the text names what the pipeline waits for."""
+class PortRevoked(Error):
+    """A frame was kept for too long: the port now belongs to another program, and the frame was not committed."""
+class FrameEnded(RuntimeError):
+    """A frame or a plane was used after its end."""
+class SettingsError(Exception):
+    """A wrong key or value of the pipeline file: (key, message). The supervisor adds its line number."""
 
 class Plane:
-    """One array of a frame: numpy.asarray(plane), torch.from_dlpack(plane) and cupy.from_dlpack(plane) share its memory."""
+    """One array of a frame: numpy.asarray(plane), torch.from_dlpack(plane) and cupy.from_dlpack(plane) are the same memory. It ends with
+    its frame and raises FrameEnded afterwards; delete every array made from it before process() returns."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the plane in the frame's format, e.g. "color"."""
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """The type of an element: "u8", "f32", "bf16", ..."""
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Elements of each dimension, the slowest first: (height, width, 4) for a picture."""
     @property
-    def strides(self) -> tuple[int, ...]: ...
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next of each dimension."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of all elements, without the gaps of a plane that is not dense."""
     @property
-    def readonly(self) -> bool: ...
+    def readonly(self) -> bool:
+        """True for a plane of an input."""
     @property
-    def device(self) -> str: ...
+    def device(self) -> str:
+        """Where the memory is: "cpu", or "cuda:0" in this process's numbering."""
     @property
-    def bytes(self) -> Plane: ...
-    def cpu(self) -> Plane: ...
-    def copy_from(self, array: Any) -> None: ...
-    def set_used(self, *elements: int) -> None: ...
+    def bytes(self) -> Plane:
+        """The same memory as a plane of u8, with one more dimension if an element has several bytes: for types that a library does not
+        support."""
+    def cpu(self) -> Plane:
+        """A copy in host memory, which stays valid. Waits for the GPU's work on the frame."""
+    def copy_from(self, array: Any) -> None:
+        """Copies a NumPy array or a tensor of the same device, type and shape into this plane; on a GPU in the order of the frame's stream.
+        Raises TypeError or ValueError, with both sides, for any other array."""
+    def set_used(self, *elements: int) -> None:
+        """For an output: the number of elements along its first dimensions that this frame uses. Downstream stages see a plane of that
+        shape."""
     def __array__(self, *dtype: Any, **words: Any) -> Any: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
@@ -40,7 +62,7 @@ class Plane:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 class Metadata(MutableMapping[str, "bool | int | float | str | bytes"]):
-    """Small named values of a frame. A view that ends with the frame; dict(...) is a copy that stays."""
+    """Small named values of a frame: bool, int, float, str, bytes. A view that ends with the frame; dict(...) is a copy that stays."""
     def __init__(self, frame: Frame) -> None: ...
     def __getitem__(self, key: str) -> bool | int | float | str | bytes: ...
     def __setitem__(self, key: str, value: bool | int | float | str | bytes) -> None: ...
@@ -49,132 +71,205 @@ class Metadata(MutableMapping[str, "bool | int | float | str | bytes"]):
     def __len__(self) -> int: ...
 
 class Frame:
-    """A frame: the argument of a stage's function, or a frame delivered by a port. frame["color"] is a plane."""
+    """A frame: the argument of a stage's function, or a frame that a port delivers. frame["color"] is a plane."""
     @property
-    def frame_number(self) -> int: ...
+    def frame_number(self) -> int:
+        """The number of the frame, from 0: the same in every stage and on every host."""
     @property
-    def time_s(self) -> float: ...
+    def time_s(self) -> float:
+        """Time of the frame in the stream, in seconds: frame_number / fps, or that of a recording."""
     @property
-    def born_ns(self) -> int: ...
+    def born_ns(self) -> int:
+        """CLOCK_MONOTONIC, in nanoseconds, when its source started it; 0: unknown."""
     @property
-    def capture_ns(self) -> int: ...
+    def capture_ns(self) -> int:
+        """CLOCK_MONOTONIC of its capture, in nanoseconds; 0: not set. A source, or a writer, sets it."""
     @capture_ns.setter
     def capture_ns(self, ns: int) -> None: ...
     @property
-    def metadata(self) -> Metadata: ...
+    def metadata(self) -> Metadata:
+        """Small named values, as a dict: bool, int, float, str, bytes. They are sent with the frame."""
     @property
-    def stream(self) -> int | None: ...
+    def stream(self) -> int | None:
+        """The cudaStream_t as a number; None on the CPU, and after the frame's end."""
     @property
-    def parameters(self) -> dict[str, Any]: ...
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the frame, by name, as `carousel set` has set them for this frame."""
     @property
-    def tombstone_reason(self) -> str: ...
+    def tombstone_reason(self) -> str:
+        """Not empty in finish() of a tombstone frame: the frame was given up and has no planes. Only a stage with wants_tombstones=True
+        receives it."""
     @property
-    def local(self) -> Any: ...
+    def local(self) -> Any:
+        """An object that belongs to this frame only, with attributes of any name, passed from process() to finish(). Attributes of self may
+        belong to another frame by then."""
     @property
-    def inputs(self) -> list[dict[str, Plane]]: ...
+    def inputs(self) -> list[dict[str, Plane]]:
+        """A dict of planes for each input, in the file's order."""
     @property
-    def output(self) -> dict[str, Plane]: ...
+    def output(self) -> dict[str, Plane]:
+        """The planes of the output by name; with several outputs, those of the first."""
     @property
-    def outputs(self) -> dict[str, dict[str, Plane]]: ...
+    def outputs(self) -> dict[str, dict[str, Plane]]:
+        """A dict of planes for each output, by its name; "" is an output without a name."""
     def __getitem__(self, name: str) -> Plane: ...
-    def sampled(self, name: str) -> Frame | None: ...
-    def copy(self) -> Frame: ...
-    def end_stream(self) -> None: ...
-    def set_hash(self, hash: int, name: str = "own") -> None: ...
+    def sampled(self, name: str) -> Frame | None:
+        """The newest frame of a sampled input (sampled = ["pose"] in the pipeline file), complete and valid as long as this frame; None if
+        there is none yet."""
+    def copy(self) -> Frame:
+        """A copy of the frame in host memory, which stays valid. Waits for the GPU's work on the frame."""
+    def end_stream(self) -> None:
+        """In a source with ends=True: the stream ends before this frame."""
+    def set_hash(self, hash: int, name: str = "own") -> None:
+        """In finish() of a sink, or for the frame of a reader: a hash of the frame's data, from 0 to 2**64 - 1, for the run's report. name:
+        the kind of hash."""
 
 class Latest:
-    """The newest frames of a stage's output. Never blocks the run."""
-    def next(self, timeout_s: float = 10.0) -> Frame | None: ...
-    def close(self) -> None: ...
+    """The newest frames of a stage's output: each step of a loop is a newer frame; the loop ends with the run. Never blocks the run. At
+    most eight observers per ring, over all programs."""
+    def next(self, timeout_s: float = 10.0) -> Frame | None:
+        """The newest frame that is newer than the previous one; None after timeout_s seconds without one, or if the run has ended. Releases
+        the GIL."""
+    def close(self) -> None:
+        """Frees its place for another observer of the ring. Delivered frames stay valid."""
     def __iter__(self) -> Iterator[Frame]: ...
     def __next__(self) -> Frame: ...
+    def __aiter__(self) -> AsyncIterator[Frame]: ...
     def __enter__(self) -> Latest: ...
     def __exit__(self, *exception: Any) -> None: ...
     @property
-    def stage(self) -> str: ...
+    def stage(self) -> str:
+        """The ring that it observes."""
     @property
-    def ended(self) -> bool: ...
+    def ended(self) -> bool:
+        """True if the run has ended."""
     @property
-    def ending(self) -> str: ...
+    def ending(self) -> str:
+        """How the run ended, after its end."""
     @property
-    def losses(self) -> dict[str, int]: ...
+    def losses(self) -> dict[str, int]:
+        """Frames that were read but not delivered, by cause."""
 
 class ReaderFrame(Frame):
-    """A reader's frame, valid until its commit(). `with frame:` commits it unless an exception is raised."""
-    def commit(self) -> None: ...
+    """A frame of a reader, until its commit(). `with frame:` commits it, unless an exception is raised."""
+    def commit(self) -> None:
+        """Marks the frame as read, exactly once. No array of it may be held any more. Raises PortRevoked."""
     def __enter__(self) -> ReaderFrame: ...
     def __exit__(self, *exception: Any) -> None: ...
 
 class WriterFrame(Frame):
-    """A frame to be filled, valid until its commit(). `with frame:` commits it; if an exception is raised, its number is issued again."""
-    def commit(self) -> None: ...
-    def drop(self) -> None: ...
+    """A frame to fill, until its commit(). `with frame:` commits it; after an exception its number is used again."""
+    def commit(self) -> None:
+        """Publishes the frame to the downstream stages. No array of it may be held any more. Raises PortRevoked."""
+    def drop(self) -> None:
+        """Discards the frame: its number is used again."""
     def __enter__(self) -> WriterFrame: ...
     def __exit__(self, *exception: Any) -> None: ...
 
 class Reader:
-    """The seat of a reading port: delivers every frame exactly once, in order."""
-    def next(self, timeout_s: float = 10.0) -> ReaderFrame | None: ...
-    def close(self) -> None: ...
+    """A reading port: every frame exactly once, in order. Each step of a loop is the next frame, which must be committed; the loop ends
+    with the run. `async for` waits without blocking the event loop. A port belongs to one thread at a time."""
+    def next(self, timeout_s: float = 10.0) -> ReaderFrame | None:
+        """The next frame; None after timeout_s seconds without one, or if the run has ended. Releases the GIL. Refused if the previous
+        frame has not been committed. Raises PortRevoked."""
+    def close(self) -> None:
+        """Releases the port; the current frame goes to the next program."""
     def __iter__(self) -> Iterator[ReaderFrame]: ...
     def __next__(self) -> ReaderFrame: ...
+    def __aiter__(self) -> AsyncIterator[ReaderFrame]: ...
     def __enter__(self) -> Reader: ...
     def __exit__(self, *exception: Any) -> None: ...
     @property
-    def stage(self) -> str: ...
+    def stage(self) -> str:
+        """The port's name."""
     @property
-    def ended(self) -> bool: ...
+    def ended(self) -> bool:
+        """True if no further frame will be delivered."""
 
 class Writer:
-    """The seat of a writing port."""
-    def next(self, timeout_s: float = 10.0) -> WriterFrame | None: ...
-    def end(self) -> None: ...
-    def close(self) -> None: ...
+    """A writing port. Each step of a loop is a frame to fill; the loop ends with the run. `async for` waits without blocking the event
+    loop. A port belongs to one thread at a time."""
+    def next(self, timeout_s: float = 10.0) -> WriterFrame | None:
+        """The next frame to fill; None if the ring had no free slot for timeout_s seconds, or if the run has ended. Releases the GIL. A
+        frame that was not committed is dropped. Raises PortRevoked."""
+    def end(self) -> None:
+        """The stream ends before the next frame, or before the current one. The port needs `ends = true` in the pipeline file."""
+    def close(self) -> None:
+        """Releases the port; the current frame goes to the next program."""
     def __iter__(self) -> Iterator[WriterFrame]: ...
     def __next__(self) -> WriterFrame: ...
+    def __aiter__(self) -> AsyncIterator[WriterFrame]: ...
     def __enter__(self) -> Writer: ...
     def __exit__(self, *exception: Any) -> None: ...
     @property
-    def stage(self) -> str: ...
+    def stage(self) -> str:
+        """The port's name."""
     @property
-    def ended(self) -> bool: ...
+    def ended(self) -> bool:
+        """True if no further frame will be delivered."""
 
 class Run:
-    """An open run. The end of `with` closes the ports that were opened of it."""
-    def latest(self, stage: str = "", patience_s: float = 10.0) -> Latest: ...
-    def reader(self, name: str, *, planes: Mapping[str, str] = ..., patience_s: float = 10.0) -> Reader: ...
-    def writer(self, name: str, *, planes: Mapping[str, str] = ..., patience_s: float = 10.0) -> Writer: ...
+    """An open run: with carousel.open("demo") as run. The end of `with` closes everything that was opened from it."""
+    def latest(self, stage: str = "", patience_s: float = 10.0) -> Latest:
+        """Opens the newest frames of the output of `stage`; "": of the input of the last sink. patience_s: seconds that one step of a loop
+        waits before it raises NothingNew. Raises ConfigError for a ring that does not exist, and Error if all eight places of its
+        observers are taken."""
+    def reader(self, name: str, *, planes: Mapping[str, str] = ..., patience_s: float = 10.0) -> Reader:
+        """Opens the reading port `name`. planes: the planes that this program expects, e.g. {"color": "u8[720,1280,4]"}; others are
+        refused. patience_s: seconds that one step of a loop waits before it raises NothingNew. Raises ConfigError, with the cause, if
+        the port does not exist, has other planes, or belongs to another program."""
+    def writer(self, name: str, *, planes: Mapping[str, str] = ..., patience_s: float = 10.0) -> Writer:
+        """Opens the writing port `name`, in the same way."""
     @property
-    def stages(self) -> list[str]: ...
+    def stages(self) -> list[str]:
+        """The stages that have an output."""
     @property
-    def name(self) -> str: ...
-    def close(self) -> None: ...
+    def name(self) -> str:
+        """The run's name."""
+    def close(self) -> None:
+        """Closes everything that latest(), reader() and writer() have opened. Frames of latest() stay valid."""
     def __enter__(self) -> Run: ...
     def __exit__(self, *exception: Any) -> None: ...
 
-def open(name: str, *, device: str = "", wait_s: float = 5.0) -> Run: ...
+def open(name: str, *, device: str = "", wait_s: float = 5.0) -> Run:
+    """Opens the run of that name, of this user. device: where frames are delivered: "" (where they are), "cpu" or "cuda:0". Waits up to
+    wait_s seconds for the run to start. An open run and its ports belong to one thread at a time. Raises ConfigError if there is no such
+    run."""
 
 class Configuration:
-    """The argument of output=... functions: the pipeline's image size, the inputs, the settings."""
+    """The argument of output=... functions: the pipeline's picture size, the inputs, the settings."""
     @property
-    def stage(self) -> str: ...
+    def stage(self) -> str:
+        """The stage's name."""
     @property
-    def width(self) -> int: ...
+    def width(self) -> int:
+        """The width of the pipeline's pictures, in pixels."""
     @property
-    def height(self) -> int: ...
+    def height(self) -> int:
+        """The height of the pipeline's pictures, in pixels."""
     @property
-    def fps(self) -> float: ...
+    def fps(self) -> float:
+        """The pipeline's frames per second; 0: as fast as possible."""
     @property
-    def device(self) -> str: ...
+    def device(self) -> str:
+        """As in the file: "auto", "cpu", "cuda:0"."""
     @property
-    def folder(self) -> str: ...
+    def folder(self) -> str:
+        """The folder, absolute, that relative paths of the pipeline file refer to."""
     @property
-    def inputs(self) -> dict[str, dict[str, PlaneFormat]]: ...
+    def inputs(self) -> dict[str, dict[str, PlaneFormat]]:
+        """A dict of planes for each input, by its name in the file, in the file's order: config.inputs["camera"]["color"].shape, and
+        .dtype."""
     @property
-    def settings(self) -> dict[str, Any]: ...
+    def settings(self) -> dict[str, Any]:
+        """The stage's settings, as its function receives them: config.settings["strength"]."""
 
 class Environment(TypedDict):
-    """The argument of prepare(env) of a stage's class, which is called once per process."""
+    """The argument of prepare(env) of a stage's class, which is called once per process. device: where its planes are, "cpu" or "cuda:0",
+    numbered as in this process. instance: the number of this process among those of the stage, from 0. in_flight: the maximum number of
+    frames that it processes at once. output_directory: for files that the user keeps, runs/NAME-DATE in the directory in which the run
+    was started; it is created when the key is read. runtime_directory: sockets, state and logs of the run, which removes the directory
+    at its end."""
     device: str
     instance: int
     in_flight: int
@@ -187,21 +282,26 @@ class PlaneFormat(NamedTuple):
     shape: tuple[int, ...]
 
 class Range(NamedTuple):
+    """The permitted range of a number; created by between()."""
     low: float
     high: float
 
-def between(low: float, high: float) -> Range: ...
+def between(low: float, high: float) -> Range:
+    """Limits a setting to [low, high], in its type: strength: Annotated[float, carousel.between(0, 4)] = 0.5"""
 
 class like:
+    """output=carousel.like(0): the output has the format of input 0."""
     index: int
     def __init__(self, index: int = 0) -> None: ...
 
 class image:
+    """output=carousel.image(): an image, u8[height, width, 4]; the default size is the pipeline's."""
     width: int | None
     height: int | None
     def __init__(self, width: int | None = None, height: int | None = None) -> None: ...
 
 class Stage:
+    """A function or a class as a stage. It can still be called, with arrays instead of planes."""
     name: str
     def __call__(self, *arguments: Any, **settings: Any) -> Any: ...
 
@@ -213,31 +313,123 @@ _Outputs = Mapping[str, _Format] | Callable[[Configuration], Mapping[str, _Forma
 
 @overload
 def stage(target: Callable[..., Any], *, output: _Output = None, outputs: _Outputs = None, device: str = "any",
-          ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False) -> Stage: ...
+          ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False) -> Stage:
+    """Makes a stage of a function, or of a class with process(self, ...) if it has state to prepare.
+
+    Positional arguments are the frame's planes by name: frame (the frame itself), color (a plane of an input), out (the output's only
+    plane), out_color (its plane color), fragment_color (the plane color of input fragment, if several inputs have one). Keyword
+    arguments with a type (of a class: those of __init__) are the stage's settings in the pipeline file. A class may have prepare(self,
+    env), called once with an Environment, and finish(self, frame), called after the work on each frame is complete.
+
+    output: the format that the stage writes: carousel.like(0), carousel.image(), {"depth": "f32[720, 1280]"}, or a function that
+    computes one of these from the Configuration (config.inputs["camera"]["color"].shape, config.settings["factor"], ...); None: a sink.
+    outputs: for several outputs, a dict of formats by name, one ring per output: {"color": carousel.like(0), "depth": {"z": "f32[720,
+    1280]"}}. out_depth is then the only plane of output depth, out_depth_z its plane z, and out_z the plane z of the only output that
+    has one. device: where it can run, "any", "cpu", "cuda". ends: a source that may call frame.end_stream(). writable_inputs: the planes
+    of its inputs can be written, for a library that requires writable memory; other readers of that frame see the changes, and the run's
+    plan reports the inputs as unguarded. reads: planes that are read as frame["color"], so that `carousel validate` checks them as it
+    checks arguments. wants_tombstones: finish() is also called for frames that were abandoned, here or upstream
+    (frame.tombstone_reason), which have no planes.
+
+    finish() of a frame runs after process() of later frames. Data that finish() needs of its own frame must be kept in frame.local, not
+    in self."""
 @overload
 def stage(target: None = None, *, output: _Output = None, outputs: _Outputs = None, device: str = "any",
           ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False) -> Callable[[Callable[..., Any]], Stage]: ...
 
 class Pipeline:
+    """A pipeline: that of a file, Pipeline("demo.toml"), or one built in Python, Pipeline(stages=[...]). start() and run() run it.
+
+    stages: one entry per stage, a dict with the keys of [[stage]] in a pipeline file (name, run, inputs, the stage's own settings, ...),
+    or a function or class with @carousel.stage, which is short for {"run": function}. `run` of a dict may be such a function, too, also
+    one of this program's own file: the name of the stage is then that of the function unless the dict has one. A program whose own file
+    has stages starts its pipeline below `if __name__ == "__main__":`, because the stages' processes load that file.
+
+    parameters, link, hosts: dicts like the sections of that name. All other arguments are keys of [pipeline] (name, fps, size, device,
+    ...), with their default values; name: "pipeline". Relative paths refer to `folder`, by default the current directory. A key whose
+    value is None is left out. Raises ConfigError for a file that can't be read or parsed, and, with the stage and the key, for values
+    that have no TOML form; start() checks everything else."""
     name: str
-    file: str
-    def __init__(self, file: str) -> None: ...
+    file: str | None
+    folder: str
+    @overload
+    def __init__(self, file: str | os.PathLike[str]) -> None: ...
+    @overload
+    def __init__(self, *, stages: Sequence[Mapping[str, Any] | Stage], parameters: Mapping[str, Any] | None = None,
+                 link: Mapping[str, Mapping[str, Any]] | None = None, hosts: Mapping[str, Mapping[str, Any]] | None = None,
+                 **pipeline: Any) -> None: ...
+    def to_toml(self) -> str:
+        """Returns the pipeline as the text of a pipeline file, without the comments of a file that it was read from. Its key `folder` is
+        absolute, so that the text means the same in any folder."""
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes the pipeline to a pipeline file, for the command `carousel` and Pipeline(file). The file has the key `folder` unless it is
+        in the pipeline's folder."""
     def start(self, *, device: str | None = None, frames: int | None = None, fps: float | None = None, name: str | None = None,
-              options: Sequence[str] = (), wait_s: float = 60.0) -> Running: ...
+              options: Sequence[str] = (), wait_s: float = 60.0) -> Running:
+        """Starts the pipeline and returns a Running when all stages run; programs may enter its ports later. device, frames, fps, name:
+        instead of the keys of [pipeline]. options: further arguments for `carousel run`, e.g. ["--out", ""]. Raises ConfigError if the
+        pipeline is refused, with the stage and the key or with the place in the file, and Error if it does not start for another reason,
+        or does not run within wait_s seconds."""
+    def run(self, **options: Any) -> dict[str, Any]:
+        """Starts the pipeline, waits for its end, and returns its report (Running.report()); options: those of start(). Ctrl-C ends the
+        run, after its last frame."""
 
 class Running:
-    """A pipeline that this process has started. During the run report() has the report's keys, with None for values known only at its end."""
+    """A pipeline that this process has started: Pipeline.start() returns it. The run ends with end(), after its last frame, at the end of
+    `with`, or when this process exits. If this process is killed (SIGKILL, a fault) the run continues in the same way as without its
+    supervisor: `carousel down` then ends it.
+
+    A stage is named as in `carousel ps`: "fragment" means all its instances, "fragment.1" one of them. Each method that acts on a stage
+    returns when the supervisor has carried the request out, and raises Error with its reason if it refuses. Any thread may call any
+    method."""
     name: str
     log: str
-    def state(self) -> str: ...
-    def ps(self) -> dict[str, Any]: ...
-    def kill(self, stage: str, sig: str = "KILL") -> None: ...
-    def restart(self, stage: str) -> None: ...
-    def set(self, **parameters: Any) -> None: ...
-    def open(self, *, device: str = "", wait_s: float = 5.0) -> Run: ...
-    def wait(self, timeout_s: float | None = None) -> int | None: ...
-    def report(self) -> dict[str, Any]: ...
-    def stop(self, timeout_s: float = 30.0) -> int | None: ...
-    def log_text(self, lines: int = 15) -> str: ...
+    def state(self) -> str:
+        """Returns "starting", "running", "paused", "waiting", ..., or "done" when it is over."""
+    def ps(self) -> dict[str, Any]:
+        """Returns the output of `carousel ps --json` for the run."""
+    def kill(self, stage: str, sig: str | int = "KILL") -> None:
+        """Sends a signal, by name or number, to a stage's process, which is then replaced according to its restart policy."""
+    def restart(self, stage: str) -> None:
+        """Restarts a stage, with the program that is on disk now. No frame is lost. Refused, while the old process continues, if the
+        program can't be this stage, for example because its output has changed."""
+    def pause(self, stage: str) -> None:
+        """Pauses a stage: its process stops (SIGSTOP), and no timeout runs. The pipeline waits until resume(). If the process dies
+        meanwhile, its successor is paused as well."""
+    def resume(self, stage: str) -> None:
+        """Continues a paused stage. Refused if it is not paused."""
+    def down(self, stage: str) -> None:
+        """Ends the processes of a stage until up(): the pipeline waits, and keeps every frame. end() ends the whole run."""
+    def up(self, stage: str) -> None:
+        """Starts a stage that is down or has failed."""
+    def inject(self, stage: str, fault: str = "hang") -> None:
+        """Makes a stage fail at its next frame, to test the pipeline: "hang" (found at frame_timeout_ms), "exit", "abort", "gpu-fault" and
+        others; `carousel inject --help` lists them."""
+    def set(self, **parameters: Any) -> None:
+        """Sets parameters during the run."""
+    def open(self, *, device: str = "", wait_s: float = 5.0) -> Run:
+        """Opens the run to read its frames: carousel.open()."""
+    def logs(self, *stages: str, level: str = "debug", lines: int | None = None) -> list[dict[str, Any]]:
+        """Returns the run's log lines, oldest first, as dicts: time (UTC, "2026-01-31T12:00:00.000Z"), stage ("carousel": the supervisor),
+        pid, level ("debug", "info", "warning", "error"), line (text without the stage's name). stages: only those of these stages; none:
+        all. level: only lines of this level and above. lines: only the last N. The run keeps 4 to 8 MiB per stage, and deletes them at
+        its end (start(options=["--keep-logs"]) keeps them): then Error."""
+    def log_text(self, lines: int = 15) -> str:
+        """Returns the last lines of what the run has printed, as text. logs() returns the lines of stages one by one, with their levels."""
+    def metrics(self) -> dict[str, float]:
+        """Returns the run's metrics as a dict {"NAME{LABELS}": value}: those, with the names and units, that GET /metrics of the web UI
+        serves to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which a build without extras lacks."""
+    def trace(self, file: str | os.PathLike[str], *, seconds: float | None = None, frames: int | None = None) -> str:
+        """Records every frame through every stage into a file for ui.perfetto.dev, and returns the file's path. Blocks for that time:
+        `seconds` (default: 5 s), or until `frames` frames have passed."""
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Waits for the end of the run and returns its exit code; returns None if it still runs after timeout_s seconds."""
+    def report(self) -> dict[str, Any]:
+        """Returns the report of a finished run; during the run its current values under the same keys. Values that are known only at the
+        end are None during the run: lost, repeated, torn, ending, exit_code. ps() has more about a running one. Raises Error if a run
+        wrote no report."""
+    def end(self, timeout_s: float = 30.0) -> int | None:
+        """Ends the run as Ctrl-C and `carousel down` do: every frame that was begun is finished first. If it still runs after timeout_s
+        seconds, its stages are ended at once. Returns the exit code; None: the run has not ended within timeout_s further seconds."""
     def __enter__(self) -> Running: ...
     def __exit__(self, *exception: Any) -> None: ...
