@@ -166,7 +166,7 @@ std::string receiving_side::gap_before(const hello& h) const {
     if (!leaves_out(h) || may_leave_out(h)) return "";
     return fmt::format(
         "frames {0} to {1} would be skipped: the receiving run begins at frame {2}, but the sender has "
-        "frames from {0} on: end that run, and start it with --first {0}",
+        "frames from {0} on: end the receiving run, and start it with --first {0}",
         h.oldest, next_ - 1, next_);
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("a durable sender that heard less than another gets a successor beyond
     CHECK_FALSE(meets(17, true).first);         // more than it can have in flight: a wrong --first
     const auto [alone, why] = meets(1, false);  // no host has received more than that one sender's
     CHECK_FALSE(alone);
-    CHECK(why.find("start the sending run with --first 0") != std::string::npos);
+    CHECK(why.find("end the receiving run, and start it with --first 0") != std::string::npos);
 }
 
 TEST_CASE("a host downstream of a durable one learns how its successor is accepted from below") {
