@@ -149,8 +149,8 @@ void sending_side::take(const welcome& m, u64 now) {
     if (oldest_ && m.next < kept_from()) {
         if (own_hello_.by_durable != 0) {
             drop(fmt::format("the receiving host (run {0}) has lost its ring, and begins at frame {1}. The "
-                             "frames below {2} are in its sinks' files, the others are kept here: end that "
-                             "run, and start it with --first {2}",
+                             "frames below {2} are in its sinks' files, the others are kept here: end the "
+                             "receiving run, and start it with --first {2}",
                              m.run, m.next, durable_),
                  now);
             return;

@@ -76,7 +76,7 @@ class Links(Case):
         self.expect_log(pair.a, r"has lost its ring, and begins at frame 0\.")
         first = int(re.search(r"start it with --first (\d+)", pair.a.text())[1])
         self.restarted_with(pair, first + 3)   # more than one durable sender may have in flight
-        left_out = f"frames {first} to {first + 2} would be skipped: .*: end that run, and start it with --first {first}"
+        left_out = f"frames {first} to {first + 2} would be skipped: .*: end the receiving run, and start it with --first {first}"
         self.expect_log(pair.a, left_out)
         self.expect_log(pair.b, "a sender was disconnected: " + left_out)
         self.assertEqual(pair.b.stage("sink").get("frames") or 0, 0)
