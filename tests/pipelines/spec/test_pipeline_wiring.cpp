@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ring/topology.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 
 using namespace carousel;
