@@ -41,7 +41,9 @@ run_setup chain(const std::vector<device_id>& devices, u64 slot_bytes = mib) {
     return s;
 }
 
-free_memory room(u64 on_gpu, u64 on_host = ~u64{0}) { return {on_host, {{"aa", on_gpu}, {"bb", on_gpu}}}; }
+free_memory room(u64 on_gpu, u64 on_host = ~u64{0}) {
+    return {on_host, {}, {{"aa", on_gpu}, {"bb", on_gpu}}};
+}
 
 u64 taken_on(const run_setup& s, const std::string& uuid) {
     u64 sum = 0;
@@ -202,7 +204,7 @@ TEST_CASE("slots and copies on a reading GPU, and a spare MPS server, are planne
     s.stages[1].devices = {{gpu0, "cuda:0"}, {gpu1, "cuda:1"}};
     CHECK(lines(s).size() == 4);  // its first instance is next to the ring; a server on each GPU
     CHECK_THROWS_WITH(
-        require_room(s, {~u64{0}, {{"bb", 60 * mib}}}),
+        require_room(s, {~u64{0}, {}, {{"bb", 60 * mib}}}),
         test::contains("a copy of asset mesh alone 64.0 MiB") && test::contains("60.0 MiB are free there"));
     run_setup host = chain({gpu0, cpu, gpu0});
     host.assets.push_back({"mesh", 64 * mib, 0, {0, 1}});
