@@ -114,7 +114,7 @@ TEST_CASE("A poll reads the output of ps, and an older ps has no counts") {
 }
 
 TEST_CASE("A build is a build folder or an installed prefix") {
-    const scratch_folder folder;
+    const carousel::scratch_folder folder;
     REQUIRE_THROWS_WITH(programs_of(folder.path.string()), test::contains("no program \"carousel\""));
 }
 
