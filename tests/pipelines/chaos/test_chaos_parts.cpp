@@ -234,7 +234,7 @@ TEST_CASE("chaos: each kind of error is reported as a failure by name") {
     fails_with([](outcome& o) { o.calm["frames"] = 99; }, "frames: 100, in the fault-free run 99");
     fails_with([](outcome& o) { o.report["dead_letter_count"] = 1; }, "dead_letter_count");
     fails_with([](outcome& o) { o.calm["image_hash"] = "abd"; }, "image_hash");
-    fails_with([](outcome& o) { o.report["taken_over"] = 0; }, "taken over");
+    fails_with([](outcome& o) { o.report["taken_over"] = 0; }, "takeovers");
     fails_with(
         [](outcome& o) {
             o.report["mps"] = {{"domain_faults", 4}, {"abandoned", true}};
