@@ -44,12 +44,17 @@ constexpr u64 uncounted_ns = 1'000'000;  ///< upper bound of uncounted waits, so
 
 }  // namespace
 
-// When the stage would otherwise be idle, it frees slots, commits frames that its producers have finished,
-// and then sleeps on its doorbell.
+// When the stage would otherwise be idle, it sweeps its rings, commits frames that its producers have
+// finished, and then sleeps on its doorbell.
 bool stage_runner::poll_rings() {
     bool changed = false;
     for (u32 k = 0; k < worker_.outputs(); ++k) changed |= worker_.output(k).sweep();
-    for (u32 i = 0; i < worker_.stage().inputs; ++i) changed |= helper_.help(worker_.input(i)) > 0;
+    for (u32 i = 0; i < worker_.stage().inputs; ++i) {
+        changed |= helper_.help(worker_.input(i)) > 0;
+        // The frames that its maker made last may be ones that this stage does not take: no step of this
+        // stage follows them, and the maker may be gone.
+        changed |= worker_.input(i).sweep();
+    }
     return changed;
 }
 

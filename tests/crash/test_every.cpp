@@ -47,5 +47,19 @@ TEST_CASE("a run whose only sink takes each tenth frame ends, and restarts at a 
     INFO(run.log());
     check_undamaged(run.report());
     CHECK(run.report()["frames"] == 405);
+    CHECK(run.report()["rebuilds"] == 0);
+    CHECK(run.leftovers() == "");
+}
+
+// The maker of the last frames sleeps until they are complete and then leaves; its reader takes none of them.
+TEST_CASE("the last frames of a run are passed if their only reader takes none of them") {
+    run_fixture run;
+    run.start(run.pipeline("last", number_pipeline("last", "", "work_ms = 3\n", "", "every = 10\n")),
+              {"--frames", "105"});
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    check_undamaged(run.report());
+    CHECK(run.report()["frames"] == 105);
+    CHECK(run.report()["rebuilds"] == 0);
     CHECK(run.leftovers() == "");
 }

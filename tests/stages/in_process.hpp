@@ -49,6 +49,7 @@ public:
 
     std::atomic<u64> frames{0}, wrong{0};
     u32 finish_threads = 1;                           ///< with more than one a sink doesn't check the order
+    u64 every = 1;                                    ///< of the sink: the frames that it takes
     std::function<void(carousel::frame&)> at_finish;  ///< in finish(), before a sink counts the frame
     std::function<bool(u64, u64)> at_ready;
     std::function<void(u64)> at_committed;
@@ -104,6 +105,7 @@ public:
         bool as_cuda = false;
         u64 ends_at = ~u64{0};   ///< the source ends its stream before that frame
         u32 finish_threads = 1;  ///< of the sink
+        u32 every = 1;           ///< of the sink
         std::function<void(carousel::frame&)> at_finish = {};
         stages::depth_rule depth = {};
         bool peer_rings = false;  ///< each ring counts as one of another device

@@ -109,6 +109,16 @@ TEST_CASE("a source that ends its stream returns the extra frame, and every runn
         CHECK(ring::slot_word::of(run.control().link[0].slot[k].load()).state != ring::slot_state::fill);
 }
 
+// No supervisor sweeps here. The middle stage leaves after the last frame; the sink takes none of the last
+// four.
+TEST_CASE("a sink that takes none of the last frames of its ring passes them without a supervisor") {
+    threads_of_a_run run({.stages = 3, .frames = 105, .work_us = 1000, .every = 10});
+    run.run();
+    CHECK(run.sink().frames.load() == 11);
+    CHECK(run.sink().wrong.load() == 0);
+    CHECK(run.control().link[1].tail.load() == 105);
+}
+
 TEST_CASE("runners that take turns use fewer lanes for long frames, report it and deliver all") {
     stages::depth_rule rule;
     rule.sharing = stages::device_sharing::turns;

@@ -157,7 +157,7 @@ run_outcome engine::run() {
         save_state();  // saved before waiting for anything else
         loop_.run_once(1000);
     }
-    for (u32 k = 0; k < block_.published().links; ++k) ring::link_ref(block_.block(), k).sweep();
+    sweep_rings();
     console_->clear_status();
     reserve_.release();  // the reserve is for the ledgers' copies and the report, which are written now
     return phase_.outcome();
@@ -177,12 +177,20 @@ void engine::tick() {
     takeover_.watch(now);
     if (!socket_.resume_accepting(now)) shortage_.tick(socket_.accepts(), phase_.is(phase::ending), now);
     watch_damage(now);
+    if (phase_.is_open() && !takeover_.is_in_progress() && !block_.is_suspect()) sweep_rings();
     if (phase_.is_open())
         for (const std::string& text : problems_.tick(*setup_, block_.block(), seats_.seats, now))
             seats_.log_line(text);
     check_end(now);
     progress_.tick(block_.block(), seats_.account.restarts, phase_.text(), now);
     console_->flush();
+}
+
+// A ring's last frames may be DONE or not taken in all groups while the stages that would sweep are gone, or
+// have no reason to do so. Most calls find nothing to change. If this process dies here, the next sweep of
+// any process does the rest.
+void engine::sweep_rings() noexcept {
+    for (u32 k = 0; k < block_.published().links; ++k) ring::link_ref(block_.block(), k).sweep();
 }
 
 // Rates begin with the first frame, not with the start of the processes (creating a GPU context alone takes

@@ -81,6 +81,7 @@ private:
     void tick();
     void note_first_frame(u64 now);
     void watch_damage(u64 now);
+    void sweep_rings() noexcept;
     void check_end(u64 now);
     void watch_events();
 
