@@ -90,7 +90,8 @@ struct lost_run {
 /// exist any more. A part that cannot be read is omitted. Keys: name, run_id, file, supervisor_pid, lost_at
 /// (UTC), silent_s (seconds since the supervisor's last heartbeat; null without a block), first_frame,
 /// frames_planned (null: no `frames`), sinks [{stage, delivered, first_missing, repeated}], stages [{name,
-/// frames, tombstones, torn}], why.
+/// frames, tombstones, torn}], why. `first_missing` of a sink with `every` may be a frame that no source has
+/// begun.
 [[nodiscard]] nlohmann::json account_of(const std::string& run_folder, const shm::control_block* block);
 
 /// Moves the known data of the run in that folder to the lost runs, and removes the oldest lost runs beyond

@@ -63,3 +63,28 @@ TEST_CASE("the last frames of a run are passed if their only reader takes none o
     CHECK(run.report()["rebuilds"] == 0);
     CHECK(run.leftovers() == "");
 }
+
+TEST_CASE("a run whose sink takes few frames is rebuilt at the first frame that was not begun") {
+    run_fixture run;
+    run.start(run.pipeline("few", number_pipeline("few", "fps = 100\n", "", "", "every = 5000\n")));
+    REQUIRE(run.wait_running());
+    const auto is_at = [&](u64 frame) {
+        const json p = run.ask({{"type", "ps"}});
+        return p.contains("pipeline") && p["pipeline"]["frames"].get<u64>() >= frame;
+    };
+    REQUIRE(run.wait_until([&] { return is_at(10); }));
+    CHECK(run.ask({{"type", "rebuild"}})["ok"] == true);
+    CHECK(run.wait_until([&] { return run.log().find("the run restarts at frame ") != std::string::npos; }));
+    REQUIRE(run.wait_running());
+    REQUIRE(run.wait_until([&] { return is_at(10); }));
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    const json r = run.report();
+    check_undamaged(r);
+    CHECK(r["rebuilds"] == 1);
+    CHECK(r["frames"] > 10);
+    CHECK(r["frames"] < 5000);
+    CHECK(r["sinks"][0]["records"] == 1);
+    CHECK(run.leftovers() == "");
+}

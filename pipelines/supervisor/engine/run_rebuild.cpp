@@ -99,8 +99,23 @@ void run_rebuild::record_uncertain_frames(u64 first) {
     if (repair_recorded_) facts_->repairs.last.back().uncertain = {uncertain_from, first};
 }
 
+/// The END that is known, or that the plan has; frames from it on do not exist.
+u64 run_rebuild::known_end() const {
+    return block_->end() == ring::end_stopping ? setup_->end : block_->end();
+}
+
+/// Returns the first number that no source has begun, but none below a tail that was observed; no_frame if
+/// words that show it are damaged.
+u64 run_rebuild::first_unbegun() const {
+    u64 first = ring::first_unbegun(block_->block()).value_or(telemetry::no_frame);
+    for (u32 k = 0; k < block_->published().links; ++k) first = std::max(first, block_->seen_tail(k));
+    return first;
+}
+
 /// Returns the lowest frame that a sink has claimed but not recorded as committed, whatever the block
-/// contains.
+/// contains. The next frame that a sink with `every` takes may be one that no source has begun: then the
+/// lowest frame that was not begun, so that no frame before it is left out. For any other sink the block is
+/// not read, because all frames before its lowest were begun.
 u64 run_rebuild::first_to_deliver() const {
     std::vector<telemetry::counted_sink> sinks;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
@@ -111,14 +126,19 @@ u64 run_rebuild::first_to_deliver() const {
             tail = std::max(tail, block_->seen_tail(link));
         sinks.push_back({setup_->stages[k].spec.name, tail});
     }
-    u64 lowest = telemetry::find_undelivered(setup_->directory, sinks, 0).frame;
+    const telemetry::undelivered_frame undelivered = telemetry::find_undelivered(setup_->directory, sinks, 0);
+    u64 lowest = undelivered.frame;
+    if (std::any_of(setup_->stages.begin(), setup_->stages.end(), [&](const stage_setup& st) {
+            return st.spec.every > 1 && st.spec.name == undelivered.sink;
+        }))
+        lowest = std::min(lowest, first_unbegun());
     if (lowest == telemetry::no_frame) {  // no sink has a claim: the lowest tail that all rings had reached
         for (u32 k = 0; k < block_->published().links; ++k)
             lowest = std::min(
                 lowest, block_->saw(k) ? block_->seen_tail(k) : block_->published().first_ring_sequence);
         lowest = std::max(lowest, block_->published().first_ring_sequence);
     }
-    return std::min(lowest, block_->end() == ring::end_stopping ? setup_->end : block_->end());
+    return std::min(lowest, known_end());
 }
 
 /// For a run that continues a lost one: frames that the lost run delivered are neither lost nor counted here.
@@ -203,7 +223,7 @@ void run_rebuild::finish() {
         truncate_ledgers(first);
         memory_->remake(helpers_);
         shm::segment::remove(run_id_);
-        block_->make(first, block_->end() == ring::end_stopping ? setup_->end : block_->end(), untrusted_);
+        block_->make(first, known_end(), untrusted_);
     } catch (const error& e) {
         seats_->log_line(fmt::format("the rebuild failed: {}", e.what()));
         seats_->fail("carousel-alloc", e.what(), e.code());
@@ -211,7 +231,7 @@ void run_rebuild::finish() {
     }
     block_->block().next_source_ns.store(next_source <= now + 2 * step ? next_source : now,
                                          std::memory_order_relaxed);
-    block_->set_end(block_->end() == ring::end_stopping ? setup_->end : block_->end());
+    block_->set_end(known_end());
     block_->begin_checks_again();
     stall_->restart(now);
     watch_owner();

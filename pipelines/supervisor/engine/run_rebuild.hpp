@@ -50,6 +50,8 @@ public:
 
 private:
     void abandon_rings(const std::string& why, const stage_setup& port);
+    [[nodiscard]] u64 known_end() const;
+    [[nodiscard]] u64 first_unbegun() const;
     [[nodiscard]] u64 first_to_deliver() const;
     [[nodiscard]] u64 first_trusted() const;
     [[nodiscard]] u64 first_uncertain() const;
