@@ -115,6 +115,16 @@ bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
     return true;
 }
 
+// Changes no word: below the tail every word is DONE or SKIPPED, because (a) closes it before it moves the
+// tail. A word that is WAIT belongs to a frame at or beyond the tail, whatever the frame's header contains.
+bool link_ref::has_passed_all_groups(u32 slot, u32 generation) const noexcept {
+    for (u32 g = 0; g < blocking_; ++g) {
+        const lease_state s = lease_word::of(load(link_->group[slot][g])).seen_at(generation).state;
+        if (s != lease_state::done && s != lease_state::skipped) return false;
+    }
+    return true;
+}
+
 // Every latest column is closed, with or without a member: a viewer that joins at this moment finds SKIPPED,
 // or has its lease already.
 bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
@@ -162,13 +172,13 @@ bool link_ref::is_awaited(u32 slot) const noexcept {
 }
 
 // (b) before (c). All groups have passed a slot that is below the tail. The check here makes sure that a
-// wrong ring_sequence in a header frees no frame that a group still needs.
+// wrong ring_sequence in a header neither frees nor closes a frame that a group still needs.
 bool link_ref::free_below(u64 tail, u32 slot, shm::block_open_late& open) noexcept {
     const u64 raw = load(link_->slot[slot]);
     const slot_word w = slot_word::of(raw);
     if (w.state != slot_state::ready) return false;
     const u64 ring_sequence = headers_[slot].ring_sequence.load(std::memory_order_relaxed);
-    if (ring_sequence >= tail || !done_in_all_groups({slot, w, ring_sequence})) return false;
+    if (ring_sequence >= tail || !has_passed_all_groups(slot, w.generation)) return false;
     open.now();
     if (!close_latest(slot, w.generation)) return false;
     crash_here(crash_point::latest_closed);

@@ -87,6 +87,7 @@ public:
 
 private:
     [[nodiscard]] bool done_in_all_groups(const slot_ref& slot) noexcept;
+    [[nodiscard]] bool has_passed_all_groups(u32 slot, u32 generation) const noexcept;
     bool close_latest(u32 slot, u32 generation) noexcept;
     [[nodiscard]] u32 newest_for_latest(u64 tail) const noexcept;
     [[nodiscard]] bool is_awaited(u32 slot) const noexcept;

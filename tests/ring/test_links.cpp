@@ -105,6 +105,24 @@ TEST_CASE("a frame that a sink does not take passes it without a wait, and is co
     CHECK(right.w->begin(j, 0) == outcome::empty);
 }
 
+TEST_CASE(
+    "a frame that a sink takes is neither closed nor freed if its header shows one that it does not take") {
+    plan p = chain();
+    p.stages[1].every = 3;
+    bench b(p);
+    const seated source = b.sit(0), sink = b.sit(1);
+    for (u64 n = 0; n < 4; ++n) CHECK(pass(*source.w) == n);
+    CHECK(pass(*sink.w) == 0);
+    REQUIRE(b.c->link[0].tail.load() == 3);
+    u32 slot = 0;
+    while (b.slot(0, slot).state != slot_state::ready) REQUIRE(++slot < b.c->link[0].slots);
+    b.c->frames[0].header[slot].ring_sequence.store(1);
+    link_ref(*b.c, 0).sweep();
+    CHECK(b.slot(0, slot).state == slot_state::ready);
+    CHECK(b.lease(0, slot, 0).state == lease_state::wait);
+    CHECK(b.c->link[0].skipped[0].load() == 2);
+}
+
 TEST_CASE("a successor of a sink that takes each third frame gets the frame that it died over") {
     plan p = chain();
     p.stages[1].every = 3;
