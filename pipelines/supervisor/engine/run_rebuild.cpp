@@ -84,7 +84,7 @@ u64 run_rebuild::first_uncertain() const {
                 telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name)))
             folded = std::max(folded, ledger->summarize(lacking).folded);
     }
-    return std::max(first - std::min(first, under_way), folded);
+    return std::min(std::max(first - std::min(first, under_way), folded), known_end());
 }
 
 /// To be called before the run continues at `first`: records the uncertain frames that are not produced

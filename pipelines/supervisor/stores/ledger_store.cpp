@@ -113,7 +113,8 @@ std::string ledger_store::found_committed(u32 stage, u32 seat, u32 epoch, u64 ri
 }
 
 // Folds below the lowest frame that any counted sink has not delivered yet: a rebuilt run starts at that
-// frame, and all ledgers are truncated there.
+// frame, and all ledgers are truncated there. The next frame that a sink with `every` takes may be far beyond
+// the last one that exists, so no sink's ledger is folded beyond its last record.
 std::string ledger_store::tick(u64 now) {
     if (now - checked_ns_ < ns_per_s) return "";
     checked_ns_ = now;
@@ -127,7 +128,7 @@ std::string ledger_store::tick(u64 now) {
             const u64 kept_from = telemetry::folded_end(ledgers.back());
             if (!reader || reader->size() < kept_from + setup_->kept_records + telemetry::fold_step)
                 return "";
-            below = std::min(below, reader->first_undelivered(kept_from));
+            below = std::min({below, reader->first_undelivered(kept_from), reader->size()});
         }
         if (below <= setup_->kept_records || ledgers.empty()) return "";
         for (const std::string& ledger : ledgers)

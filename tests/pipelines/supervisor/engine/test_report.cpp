@@ -6,6 +6,7 @@
 #include "core/errors.hpp"
 #include "ledger/ledger.hpp"
 #include "ledger/ledger_fold.hpp"
+#include "supervisor/stores/ledger_store.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
 #include "tests/support/catch.hpp"
@@ -329,6 +330,21 @@ TEST_CASE("frames that skipped a failed optional sink are reported as skipped, n
     const auto sinks = read_ledgers(s.setup, *s.control, 10);
     CHECK_THAT(damage_text(damage_of(sinks, *s.control), sinks),
                test::contains("lost 0, repeated 0, torn 0; 4 frames have skipped sink while it had failed"));
+}
+
+// The next frame that the sink takes is 400,000, but no frame beyond 200,000 is known to exist.
+TEST_CASE("the ledger of a sink that takes few frames is not folded beyond its last record") {
+    synthetic s;
+    s.setup.stages[1].spec.every = 200'000;
+    s.setup.kept_records = 100;
+    begin_claims(s.setup);
+    s.record(0, 1);
+    s.record(200'000, 200'001);
+    ledger_store ledgers(s.setup);
+    for (u64 k = 1; k < 4; ++k) CHECK(ledgers.tick(2 * k * ns_per_s) == "");
+    const u64 folded = telemetry::folded_end(telemetry::ledger_path(s.setup.directory, "sink"));
+    CHECK(folded > 0);
+    CHECK(folded <= 199'901);
 }
 
 TEST_CASE("frames that passed a sink are counted if it is left out, and if it has no ledger") {
