@@ -192,6 +192,7 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
     for (u32 k = 0; k < s.stages.size(); ++k) {
         if (s.stages[k].has_output()) continue;
         sink_account a{s.stages[k].spec.name, not_counted(s, k)};
+        a.every = s.stages[k].spec.every;
         if (s.stages[k].spec.skips()) a.passed_by = passed_by(c, k);
         if (counts_frames(s.stages[k])) {
             try {
@@ -273,6 +274,8 @@ std::string damage_text(const damage& d, const std::vector<sink_account>& sinks)
         if (!s.counted())
             out += fmt::format("; {} not counted: {}{}", s.stage, s.not_counted,
                                s.passed_by ? fmt::format(": {} of them", *s.passed_by) : "");
+        else if (s.sum.passed > 0 && s.every > 1)
+            out += fmt::format("; {} frames have skipped {} (every = {})", s.sum.passed, s.stage, s.every);
         else if (s.sum.passed > 0)
             out += fmt::format("; {} frames have skipped {} while it had failed (optional = true)",
                                s.sum.passed, s.stage);

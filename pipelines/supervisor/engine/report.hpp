@@ -52,6 +52,7 @@ struct sink_account {
     std::string unreadable = {};        ///< the reason why its ledger cannot be read; ""
     std::optional<u64> passed_by = {};  ///< frames not delivered to the sink: it is a port that skips, or an
                                         ///< excluded sink
+    u32 every = 1;                      ///< the sink takes each N-th frame only
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
     /// True if every frame has a hash and all hashes are of the same kind.
     [[nodiscard]] bool has_hash() const noexcept {

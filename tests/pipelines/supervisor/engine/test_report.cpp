@@ -332,6 +332,17 @@ TEST_CASE("frames that skipped a failed optional sink are reported as skipped, n
                test::contains("lost 0, repeated 0, torn 0; 4 frames have skipped sink while it had failed"));
 }
 
+TEST_CASE("frames that a sink does not take are reported as such, and not as those of a failed sink") {
+    synthetic s;
+    s.setup.stages[1].spec.every = 5;
+    begin_claims(s.setup);
+    s.record(0, 1);
+    s.record(5, 6);
+    const auto sinks = read_ledgers(s.setup, *s.control, 10);
+    CHECK(damage_text(damage_of(sinks, *s.control), sinks) ==
+          "lost 0, repeated 0, torn 0; 8 frames have skipped sink (every = 5)");
+}
+
 // The next frame that the sink takes is 400,000, but no frame beyond 200,000 is known to exist.
 TEST_CASE("the ledger of a sink that takes few frames is not folded beyond its last record") {
     synthetic s;
