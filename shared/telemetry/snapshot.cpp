@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/enum_names.hpp"
+#include "ring/link.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/participants.hpp"
 #include "ring/words.hpp"
@@ -123,7 +124,9 @@ void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seat
     }
 }
 
-void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32 blocking, slot_view& out) {
+/// `at`: the ring `l`.
+void read_slot(const shm::control_block& c, const shm::link_block& l, const ring::link_ref& at, u32 k,
+               u32 blocking, slot_view& out) {
     const u64 raw = load(l.slot[k]);
     out = {};
     out.word = ring::slot_word::of(raw);
@@ -151,8 +154,8 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
     out.committed_ns = relaxed(l.committed_ns[k]);
     bool done = blocking > 0;
     for (u32 g = 0; g < shm::max_groups && state == ring::slot_state::ready; ++g) {
-        const ring::lease_state lease =
-            ring::lease_word::of(load(l.group[k][g])).seen_at(out.word.generation).state;
+        u64 exact = 0;
+        const ring::lease_state lease = at.lease({k, out.word, out.ring_sequence}, g, exact).state;
         if (lease == ring::lease_state::leased) out.leased_by |= 1U << g;
         if (g < blocking && (lease == ring::lease_state::wait || lease == ring::lease_state::leased))
             done = false;
@@ -170,7 +173,8 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
     }
 }
 
-void read_groups(const shm::control_block& c, const shm::link_block& l, u32 blocking, link_view& out) {
+void read_groups(const shm::control_block& c, const shm::link_block& l, const ring::link_ref& at,
+                 u32 blocking, link_view& out) {
     out.groups.clear();
     for (u32 g = 0; g < shm::max_groups; ++g) {
         const ring::group_word w = ring::group_word::of(load(l.group_state[g]));
@@ -191,8 +195,8 @@ void read_groups(const shm::control_block& c, const shm::link_block& l, u32 bloc
         for (u32 k = 0; k < out.slots.size(); ++k) {
             const slot_view& s = out.slots[k];
             if (s.word.state != ring::slot_state::ready || s.phase == slot_phase::free) continue;
-            const ring::lease_word lease =
-                ring::lease_word::of(load(l.group[k][g])).seen_at(s.word.generation);
+            u64 exact = 0;
+            const ring::lease_word lease = at.lease({k, s.word, s.ring_sequence}, g, exact);
             if (lease.state == ring::lease_state::leased) ++v.leases;
             if (lease.state != ring::lease_state::wait && lease.state != ring::lease_state::leased) continue;
             v.next = std::min(v.next, s.ring_sequence);
@@ -211,15 +215,17 @@ void read_link(const shm::control_block& c, const shm::link_block& l, link_view&
     out.tail = load(l.tail);
     out.committed = relaxed(l.committed);
     const u32 blocking = std::min(l.blocking, shm::max_blocking);
+    // Only read through this view: the block may be mapped for reading.
+    const ring::link_ref at(const_cast<shm::control_block&>(c), static_cast<u32>(&l - c.link));
     out.slots.resize(std::min(l.slots, shm::max_slots));
     out.newest = out.tail;
     for (u32 k = 0; k < out.slots.size(); ++k) {
-        read_slot(c, l, k, blocking, out.slots[k]);
+        read_slot(c, l, at, k, blocking, out.slots[k]);
         const slot_view& s = out.slots[k];
         if (s.word.state == ring::slot_state::ready && s.phase != slot_phase::free)
             out.newest = std::max(out.newest, s.ring_sequence + 1);
     }
-    read_groups(c, l, blocking, out);
+    read_groups(c, l, at, blocking, out);
 }
 
 constexpr u32 end_shift = 32;

@@ -87,6 +87,25 @@ TEST_CASE("a running pipeline: states, frames, positions, groups and the writer 
     CHECK(s.links[0].groups[0].next == 10);
 }
 
+TEST_CASE(
+    "a frame that a sink does not take is not part of its lag, and is done before any process passes it") {
+    ring::plan plan = test::demo_plan(64, 32);
+    plan.stages[3].every = 3;
+    rig r(plan);
+    r.sit_all();
+    for (int k = 0; k < 3; ++k)
+        for (u32 stage = 0; stage < 3; ++stage) REQUIRE(r.pass(stage));
+    const snapshot s = read_snapshot(r.block());
+    const link_view& l = s.links[2];
+    CHECK(l.tail == 0);
+    CHECK(l.newest == 3);
+    REQUIRE(l.groups.size() == 1);
+    CHECK(l.groups[0].lag == 1);
+    CHECK(l.groups[0].next == 0);
+    CHECK(std::count_if(l.slots.begin(), l.slots.end(),
+                        [](const slot_view& v) { return v.phase == slot_phase::done; }) == 2);
+}
+
 TEST_CASE("a latest reader is a group that belongs to no stage") {
     rig r(test::demo_plan(64, 32));
     r.sit_all();
