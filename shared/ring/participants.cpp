@@ -28,7 +28,8 @@ bool reusable(const shm::control_block& c, u32 entry) noexcept {
 
 namespace {
 // No process reads an entry before the entry's identity word is set, so the other fields may be written
-// first.
+// first; the CAS of that word publishes them. If the supervisor dies in between, the entry is still reusable
+// and is cleaned again. The previous process is fenced: it writes none of these words any more.
 void clean(shm::control_block& c, u32 entry) noexcept {
     shm::incarnation& e = c.entry[entry];
     e.start_time.store(0, std::memory_order_relaxed);
@@ -45,6 +46,9 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.last_commit_ns.store(0, std::memory_order_relaxed);
     e.work_ns.store(0, std::memory_order_relaxed);
     e.depth.store(0, std::memory_order_relaxed);
+    // A port never writes it, and a stage only when it first waits; until then the ring of another stage
+    // would count as damage.
+    e.waiting.store(0, std::memory_order_relaxed);
     for (shm::word* since : {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns,
                              &e.finishing_since_ns, &e.paused_since_ns, &e.pause})
         since->store(0, std::memory_order_relaxed);  // the clocks of a process that was killed at work keep

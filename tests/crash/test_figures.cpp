@@ -169,12 +169,24 @@ TEST_CASE("a stage that has waited for a second names what it waits for") {
     CHECK(waits_for("numbers", "a free slot of numbers"));
     REQUIRE(run.command({"ps", "-p", "awaits"}, out) == 0);
     CHECK_THAT(out, contains("waiting: a frame of middle"));
+    // The entries of killed processes are reused by processes of other stages.
+    for (const char* stage : {"sink", "middle"}) {
+        const json killed = run.stage(stage).value("pid", json());
+        CHECK(run.command({"kill", stage, "-p", "awaits"}, out) == 0);
+        CHECK(run.wait_until(
+            [&] {
+                const json pid = run.stage(stage).value("pid", json());
+                return pid.is_number() && pid != killed;
+            },
+            10));
+    }
     REQUIRE(run.command({"cont", "middle", "-p", "awaits"}, out) == 0);
     CHECK(waits_for("sink", json()));
     CHECK(waits_for("numbers", json()));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     check_undamaged(run.report());
+    CHECK(run.report()["words_repaired"] == 0);
 }
 
 TEST_CASE("while a required stage is down the pipeline waits, and it runs again after its return") {

@@ -156,6 +156,29 @@ TEST_CASE("a shown wait that the process cannot have is set to none, and a possi
     for (unsigned bit = 0; bit < 64; ++bit) CHECK(repaired(middle, wait ^ u64{1} << bit));
 }
 
+TEST_CASE("the entry of a process that waited shows no wait for its next process, of any stage") {
+    static_block r;
+    shm::control_block& c = *r.b.c;
+    const test::seated waited = r.b.sit(2);
+    shm::word& at = c.entry[waited.incarnation.entry].waiting;
+    at.store(wait_word{wait_kind::frame, 1, 1234}.pack());
+    doom(c, waited.incarnation.entry);
+    (void)r.b.sit(2);
+    r.b.fence(waited);
+    SECTION("a process that is started") {
+        const incarnation_id next = appoint(c, 1);
+        REQUIRE(next.entry == waited.incarnation.entry);
+        r.known.processes = {{next.seat, next.entry, next.epoch, 0, true, false}};
+    }
+    SECTION("a standby") {
+        const incarnation_id next = reserve_standby(c, 1);
+        REQUIRE(next.entry == waited.incarnation.entry);
+        r.known.processes = {{next.seat, next.entry, next.epoch, 0, true, false}};
+    }
+    CHECK(load(at) == 0);
+    CHECK(repair_static(c, *r.made, r.known).empty());
+}
+
 TEST_CASE("a parameter set is repaired only if no frame can still need it") {
     static_block r;
     constexpr u32 changes = 10;
