@@ -5,6 +5,7 @@
 // meanwhile have not been read. The supervisor, which also excludes the time of a CPU quota, uses
 // supervisor/processes/cgroup_watch.hpp instead.
 
+#include <algorithm>
 #include <atomic>
 
 #include "core/types.hpp"
@@ -17,7 +18,7 @@ public:
     explicit running_time(u64 longest_ns) noexcept : longest_ns_(longest_ns) {}
 
     /// To be called regularly, on one thread. Returns the time in ns by which the pause since the last call
-    /// exceeds the bound: the caller adds it to the start times of its deadlines. 0 in the first call.
+    /// exceeds the bound, for later_by_gap(). 0 in the first call.
     [[nodiscard]] u64 consume_gap(u64 now) noexcept {
         const u64 called = called_ns_.load(std::memory_order_relaxed);
         const u64 pause = called != 0 && now > called ? now - called : 0;
@@ -37,5 +38,12 @@ private:
     u64 longest_ns_;
     std::atomic<u64> called_ns_{0}, resumed_ns_{0};
 };
+
+/// Returns the start time of a deadline, later by a gap that ended at `now`. Not later than `now`: the
+/// deadline may have started within the gap or after it, for example when the process handled what it found
+/// on waking.
+[[nodiscard]] constexpr u64 later_by_gap(u64 since, u64 gap, u64 now) noexcept {
+    return std::max(since, std::min(since + gap, now));
+}
 
 }  // namespace carousel

@@ -118,9 +118,9 @@ void supervisor_link::send_ready() {
 void supervisor_link::watch(int ms) {
     poll(ms);
     // After the wait, in which the process may have been stopped, and before the caller compares the time.
-    const u64 gap = running_.consume_gap(now_ns());
-    if (gap != 0 && unsupervised_since_ns_.load(std::memory_order_relaxed) != 0)
-        unsupervised_since_ns_.fetch_add(gap, std::memory_order_release);
+    const u64 now = now_ns(), gap = running_.consume_gap(now);
+    if (const u64 since = unsupervised_since_ns_.load(std::memory_order_relaxed); gap != 0 && since != 0)
+        unsupervised_since_ns_.store(later_by_gap(since, gap, now), std::memory_order_release);
 }
 
 void supervisor_link::poll(int ms) {

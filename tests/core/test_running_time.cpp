@@ -22,3 +22,12 @@ TEST_CASE("a pause of the process is excluded except its usual part, and any thr
     CHECK(t.resumed_ns(now + beat) == now + 1);
     CHECK(t.consume_gap(now) == 0);  // a time that was read earlier by another thread
 }
+
+TEST_CASE("a gap moves the start of a deadline at most to the gap's end") {
+    constexpr u64 now = 1000 * ns_per_s, gap = 9 * ns_per_s;
+    CHECK(later_by_gap(now - 10 * ns_per_s, gap, now) == now - ns_per_s);
+    CHECK(later_by_gap(now - ns_per_s, gap, now) == now);  // it started within the gap
+    CHECK(later_by_gap(now, gap, now) == now);
+    CHECK(later_by_gap(now + 1, gap, now) == now + 1);
+    CHECK(later_by_gap(now - 5, 0, now) == now - 5);
+}

@@ -93,6 +93,22 @@ TEST_CASE("a supervisor's end is not logged to a pipe that its kernel is about t
     CHECK(o.eventually_logs("the supervisor has ended"));
 }
 
+TEST_CASE("a stage that was stopped while its supervisor ended counts the time without it at once") {
+    const scratch_folder folder;
+    auto [here, there] = shm::socket_pair();
+    stages::attachment a;
+    a.runtime_directory = folder.path.string();
+    a.socket = std::move(there);
+    stages::supervisor_link link(a);
+    link.watch(1);
+    CHECK(link.unsupervised_ns() == 0);
+    pass(1000);  // stopped
+    here.reset();
+    link.watch(1);  // finds the end of the supervisor and of the pause
+    pass(20);
+    CHECK(link.unsupervised_ns() >= 20 * ns_per_ms);
+}
+
 TEST_CASE("a returning stage logs when it writes to its new pipe") {
     orphan o;
     o.log.reset();

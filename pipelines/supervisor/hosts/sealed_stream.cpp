@@ -211,8 +211,8 @@ std::vector<json> sealed_stream::advance(u64 now) {
     std::vector<json> out;
     if (closed()) return out;
     const u64 gap = running_.consume_gap(now);
-    since_ns_ += gap;
-    last_received_ns_ += gap;
+    since_ns_ = later_by_gap(since_ns_, gap, now);
+    last_received_ns_ = later_by_gap(last_received_ns_, gap, now);
     if (is_connected()) {
         flush();
         read_some(now);

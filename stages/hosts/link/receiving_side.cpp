@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/running_time.hpp"
 #include "hosts/seal.hpp"
 
 namespace carousel::hosts {
@@ -318,9 +319,8 @@ void receiving_side::skip_to(u64 ring_sequence) {
 }
 
 void receiving_side::exclude(u64 ns, u64 now) noexcept {
-    const auto later = [&](u64& start) { start = std::max(start, std::min(start + ns, now)); };
-    for (auto& [connection, p] : peers_) later(p.since_ns);
-    later(last_received_ns_);
+    for (auto& [connection, p] : peers_) p.since_ns = later_by_gap(p.since_ns, ns, now);
+    last_received_ns_ = later_by_gap(last_received_ns_, ns, now);
 }
 
 actions receiving_side::step(u64 now) {

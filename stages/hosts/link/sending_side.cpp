@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/running_time.hpp"
 #include "hosts/seal.hpp"
 
 namespace carousel::hosts {
@@ -206,8 +207,7 @@ void sending_side::send_frames(actions& out) {
 }
 
 void sending_side::exclude(u64 ns, u64 now) noexcept {
-    for (u64* const start : {&since_ns_, &last_received_ns_})
-        *start = std::max(*start, std::min(*start + ns, now));
+    for (u64* const start : {&since_ns_, &last_received_ns_}) *start = later_by_gap(*start, ns, now);
 }
 
 actions sending_side::step(u64 now) {
