@@ -23,8 +23,8 @@ u32 root(u64 x) {
 constexpr f64 full = 65535.0;
 
 struct linear_tables {
-    u32 linear[256];      ///< of a code: 0..65535
-    u32 code_below[255];  ///< [c]: the largest linear value whose nearest code is at most c
+    u32 linear[256];      ///< the linear value of each code: 0..65535
+    u32 code_below[255];  ///< element c: the largest linear value that is converted to a code of at most c
 };
 
 constexpr linear_tables make_tables() {
@@ -42,8 +42,8 @@ u32 code_of(u64 linear) {
                             tables.code_below);
 }
 
-/// The texels of the previous level that one texel of a level covers along one axis: first .. first + count -
-/// 1, with weights in units of 1 / coarse.
+/// The range of texels of the previous level that one texel of a level covers along one axis: first .. first
+/// + count - 1. The weights are in units of 1 / coarse.
 struct coverage {
     u32 first, count;
     u64 weight[3];

@@ -1,7 +1,7 @@
 #pragma once
 // A complete render chain on one device without rings: mesh, scene, triangles and picture, each in its own
-// memory. For the benchmark and the tests. Threading: the thread that enqueues on the queue. Errors: those of
-// kernels.hpp and device::context.
+// memory. For the benchmark and the tests. Threading: to be used only by the thread that enqueues on the
+// queue. Throws the errors of kernels.hpp and of device::context.
 
 #include <memory>
 #include <vector>
@@ -25,7 +25,7 @@ public:
         generate_mesh(queue_, {options.shape, options.triangles, mesh_->data()});
     }
 
-    /// For a mesh of the caller's own; fill it with set_mesh().
+    /// For a mesh that the caller provides by calling set_mesh().
     chain(device::context& context, device::queue& queue, const chain_options& options,
           const mesh_layout& layout)
         : context_(context), queue_(queue), options_(options), layout_(layout) {
@@ -83,7 +83,8 @@ public:
                 options_.instances};
     }
     [[nodiscard]] const mesh_layout& layout() const { return layout_; }
-    /// State after fragment_stage(): on the CPU the visibility buffer is at its start (cpu/entries.hpp).
+    /// The scratch memory as fragment_stage() left it; on the CPU it begins with the visibility buffer
+    /// (cpu/entries.hpp).
     [[nodiscard]] const device::mapping& scratch() const { return *scratch_; }
     /// f32[instances][16] as computed by animate(), copied from the device.
     [[nodiscard]] std::vector<f32> models() {

@@ -1,11 +1,12 @@
 #pragma once
 // The host API of all kernels: one function per kernel (or per chain of kernels that only make sense
-// together). Each enqueues on the queue's device and returns; memory named in the arguments must stay valid
-// until the queue has executed the call. Threading: the thread that enqueues on the queue. Pointers are valid
-// on the queue's device. Semantics: the same image bit for bit on every device, for any number of threads
-// (kernels/body/ holds the maths, once). Errors: invalid arguments throw config_error before anything is
-// enqueued; a refused launch throws cuda_error. Values read from ring memory are bounded by the kernels, so a
-// slot that is being refilled gives a wrong picture, but no fault.
+// together). Each function enqueues its work on the queue and returns; memory that the arguments point to
+// must stay valid until the queue has executed the work. Threading: to be called only by the thread that
+// enqueues on the queue. All pointers must be valid on the queue's device. Result: the image is the same bit
+// for bit on every device and for any number of threads, because the formulas exist only once, in
+// kernels/body/. Errors: invalid arguments throw config_error before anything is enqueued; a refused launch
+// throws cuda_error. The kernels limit all values that they read from ring memory to valid ones, so a slot
+// that is being refilled causes a wrong picture, but no fault.
 
 #include <string>
 #include <string_view>
@@ -27,14 +28,14 @@ inline constexpr u32 max_extent = 16384;
 // ---- meshes
 // -------------------------------------------------------------------------------------------------------------
 
-/// The names of mesh_shapes (mesh_shape.hpp), in its order.
+/// The names of the shapes, in the order of mesh_shapes (mesh_shape.hpp).
 [[nodiscard]] const std::vector<std::string>& mesh_shape_names();
 /// The shape called `name`. Throws config_error that lists the known names.
 [[nodiscard]] mesh_shape mesh_shape_from(std::string_view name);
 
-/// Numbers of vertices and triangles of a procedural mesh with about `triangles` triangles (never more,
-/// unless the shape's smallest form has more), and the size of the texture that suits it. Throws config_error
-/// above 2^29 triangles.
+/// Returns the counts of a procedural mesh with about `triangles` triangles (never more, unless the shape's
+/// smallest form has more): the numbers of vertices and triangles, and the size of a suitable texture. Throws
+/// config_error above 2^29 triangles.
 [[nodiscard]] mesh_counts procedural_counts(mesh_shape shape, u32 triangles);
 
 /// Fills header, vertices, indices, clusters and texture of a block laid out by
@@ -46,15 +47,16 @@ struct generate_mesh_args {
 };
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
 
-/// Fills the bounds and vertex lists of a block's clusters from its vertices and indices (for meshes not made
-/// by generate_mesh). Without them the bounds must be zero: the vertex stage then processes every triangle.
+/// Fills the bounds and vertex lists of a block's clusters from its vertices and indices (for meshes that
+/// generate_mesh did not make). If this function is not called, the bounds must be zero; the vertex stage
+/// then processes every triangle.
 struct bound_clusters_args {
     mesh_layout layout;
     std::byte* block = nullptr;
 };
 void bound_clusters(device::queue& q, const bound_clusters_args& args);
 
-/// Fills only the texture of a block with a neutral checker pattern (for mesh files without one).
+/// Fills only the texture of a block with a neutral checker pattern (for mesh files that have no texture).
 struct generate_texture_args {
     mesh_layout layout;
     std::byte* block = nullptr;
@@ -64,10 +66,10 @@ void generate_texture(device::queue& q, const generate_texture_args& args);
 // ---- geometry
 // -----------------------------------------------------------------------------------------------------------
 
-/// How instances are placed and move. grid: on a square grid of side `spacing`, instance 0 turning about y by
-/// scene.spin radians per frame, the others with their own phase. field: about `spacing` apart in a sunflower
-/// (Vogel) spiral, on a slow wave, each with its own size and tumbling about its own axis by half to three
-/// halves of scene.spin per frame.
+/// How instances are placed and move. `grid`: the instances are on a square grid of side `spacing` and turn
+/// about y by scene.spin radians per frame; each instance except instance 0 has its own phase. `field`: the
+/// instances are about `spacing` apart in a sunflower (Vogel) spiral and move on a slow wave; each has its
+/// own size and turns about its own axis by half to three halves of scene.spin per frame.
 enum class arrangement : u8 { grid, field };
 
 /// Computes model matrices as a function of the frame's number and the scene alone.
@@ -118,14 +120,15 @@ struct mark {
 struct fragment_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;
-    triangle_buffers in;        ///< as filled by vertex_stage; read only
+    triangle_buffers in;        ///< written by vertex_stage, only read here
     scene_state scene;          ///< the same as the vertex stage's
     u32 width = 0, height = 0;  ///< the same as the vertex stage's
     u8* color = nullptr;        ///< u8[height][width][4]
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;  ///< at least fragment_scratch_bytes()
     raster_path path = raster_path::automatic;
-    /// CUDA only, after the last raster kernel; the CPU resolves each tile while it is in the cache
+    /// called only on CUDA, after the last raster kernel; the CPU has no such point, because it resolves each
+    /// tile while the tile is in the cache
     mark before_resolve = {};
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
@@ -133,13 +136,13 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args);
 // ---- pictures
 // -----------------------------------------------------------------------------------------------------------
 
-/// 3x3 unsharp mask in integer arithmetic; edge pixels are repeated; alpha is copied. `in` and `out` must not
-/// overlap.
+/// 3x3 unsharp mask in integer arithmetic. Beyond the border the nearest border pixel is used; alpha is
+/// copied. `in` and `out` must not overlap.
 struct sharpen_args {
     const u8* in = nullptr;  ///< u8[height][width][4]
     u8* out = nullptr;
     u32 width = 0, height = 0;
-    u32 strength = 128;  ///< 256 adds the whole difference from the 3x3 mean; at most 1024
+    u32 strength = 128;  ///< in units of 1/256 of the difference from the 3x3 mean; at most 1024
 };
 void sharpen(device::queue& q, const sharpen_args& args);
 

@@ -1,7 +1,7 @@
 #pragma once
 // Memory of a mesh: the asset block that all frames share. The offsets are computed from counts, so that
 // every stage gets the same layout from the numbers in the frame format and no stage has to read the block on
-// the host. The block contains, each 256-byte aligned:
+// the host. The block contains these parts, each 256-byte aligned:
 //   mesh_header, at 0
 //   bounds of each cluster of 128 triangles
 //   vertices of each cluster u16[C][256]
@@ -11,9 +11,9 @@
 //   indices u32[T][3]
 //   with several textures: the texture number of each vertex u32[V], and a texture_record for each texture
 //   base colours u8[h][w][4] (RGBA, sRGB; after each picture its mip levels)
-// Front faces are counter-clockwise seen from outside. Positions are stored twice: code that places triangles
-// reads only the 12 bytes of a position; code that shades a pixel reads all attributes of three arbitrary
-// vertices, each contiguous in memory.
+// Front faces are counter-clockwise seen from outside. Positions are stored twice, for two kinds of readers:
+// code that places triangles reads only the 12 bytes of a position; code that shades a pixel reads all
+// attributes of three arbitrary vertices, so the attributes of each vertex are contiguous in memory.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -22,7 +22,7 @@ namespace carousel::kernels {
 
 inline constexpr u64 block_alignment = 256;
 inline constexpr u32 mesh_magic = 0x4d455348;  // "MESH"
-inline constexpr u32 mesh_version = 3;  ///< 2: clusters list vertices; 3: whole vertices are contiguous
+inline constexpr u32 mesh_version = 3;         ///< 2 added vertex lists; 3 made whole vertices contiguous
 
 /// Maximum values that the kernels accept: triangle ids of all instances must stay below 2^32 - 1.
 inline constexpr u32 max_texture_extent = 16384;
@@ -37,7 +37,7 @@ struct mesh_counts {
     u32 triangle_count = 0;
     u32 texture_width = 1;  ///< pixels, 1 .. max_texture_extent
     u32 texture_height = 1;
-    u32 texture_levels = 1;  ///< number of mip levels; 1: bilinear filter, more: trilinear
+    u32 texture_levels = 1;  ///< number of mip levels; with 1 the filter is bilinear, else trilinear
     u32 texture_count = 1;   ///< if more than 1: each vertex has a texture number (the same at all corners of
                              ///< a triangle), and each texture has a record
     /// with several textures, the number of texels of all of them; with one texture, its size determines the
@@ -46,7 +46,7 @@ struct mesh_counts {
     bool operator==(const mesh_counts&) const = default;
 };
 
-/// At the block's start: lets a reader check that the block matches its frame format.
+/// The header at the block's start, with which a reader checks that the block matches its frame format.
 struct mesh_header {
     u32 magic = mesh_magic;
     u32 version = mesh_version;
@@ -54,16 +54,16 @@ struct mesh_header {
 };
 static_assert(sizeof(mesh_header) <= block_alignment);
 
-/// Triangles per cluster: consecutive in the mesh.
+/// Number of triangles per cluster; they are consecutive in the mesh.
 inline constexpr u32 cluster_triangles = 128;
 inline constexpr u32 cluster_vertices = 256;  ///< maximum number of vertices that a cluster lists
 
-/// Cluster data of body/cluster.hpp, in the mesh's own space. All zero: unknown, so the cluster is never
-/// hidden and has no list.
+/// Cluster data of body/cluster.hpp, in the mesh's own space. If all fields are zero, the bounds are unknown:
+/// the cluster is never hidden and has no vertex list.
 struct cluster_bounds {
     f32 centre[3], radius;  ///< sphere around all corners
     f32 axis[3], spread;    ///< every triangle's normal has at least the cosine `spread` with the axis
-    f32 edge, smallest;     ///< longest side, and twice the smallest area, of all triangles
+    f32 edge, smallest;     ///< the longest side of any triangle, and twice the smallest area of any triangle
     u32 first_vertex, vertex_count;  ///< range of the cluster's vertex list; count 0: there is no list, and
                                      ///< its triangles are read from the mesh's indices
 };
@@ -76,7 +76,7 @@ static_assert(sizeof(cluster_bounds) == 48);
 /// All attributes of a vertex.
 struct alignas(32) shaded_vertex {
     f32 position[3], normal[3];
-    f32 texture[2];  ///< texture coordinates: 0..1 across the repeating texture; v points down
+    f32 texture[2];  ///< texture coordinates: 0..1 spans the texture, which repeats; v points down
 };
 static_assert(sizeof(shaded_vertex) == 32);
 
@@ -93,7 +93,7 @@ struct mesh_layout {
     return (bytes + block_alignment - 1) / block_alignment * block_alignment;
 }
 
-/// Side of a mip level: half the previous one's, rounded down, at least 1.
+/// Side of a mip level: half the side of the previous level, rounded down, but at least 1.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 level_side(u32 side, u32 level) {
     return side >> level > 1 ? side >> level : 1U;
 }
@@ -105,7 +105,8 @@ struct mesh_layout {
     return levels;
 }
 
-/// One texture: its size, and the start of each level, in texels from the start of the first texture.
+/// One texture: its size, and the positions at which its levels begin, counted in texels from the start of
+/// the first texture.
 struct texture_record {
     u32 width = 1, height = 1, levels = 1;
     u32 begin[max_texture_levels] = {};
@@ -113,8 +114,8 @@ struct texture_record {
 };
 static_assert(sizeof(texture_record) == 80);
 
-/// The record of a texture whose texels begin at `first`. 64-bit sizes must be checked by texture_texels()
-/// first.
+/// Returns the record of a texture whose texels begin at `first`. The caller must first check with
+/// texture_texels(), which computes in 64 bits, that the size is within the limit.
 [[nodiscard]] inline constexpr texture_record describe_texture(u32 width, u32 height, u32 levels, u32 first) {
     texture_record r;
     r.width = width, r.height = height, r.levels = levels;

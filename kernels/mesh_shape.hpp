@@ -1,6 +1,6 @@
 #pragma once
-// The shapes that can be computed, and their names. Independent of the kernels' code, so that code that needs
-// only the names can include it.
+// The shapes that can be computed, and their names. This file does not depend on the kernels, so that code
+// that needs only the names can include it.
 
 #include <array>
 

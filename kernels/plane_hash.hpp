@@ -8,12 +8,12 @@
 
 namespace carousel::kernels {
 
-/// The name of the hash that hash_plane computes: another definition gets another name, and hashes with
-/// different names are never compared.
+/// The name of the hash that hash_plane computes. If the definition changes, the name changes, too; hashes
+/// with different names are never compared.
 inline constexpr std::string_view plane_hash_name = "carousel.blocks4k.v1";
 
-/// Bytes of private device memory that hash_plane needs on a queue of this kind, for planes of any size; 0:
-/// none. One block serves all frames of one queue, because a queue runs in order.
+/// Number of bytes of private device memory that hash_plane needs on a queue of this kind, for planes of any
+/// size; may be 0. One block serves all frames of one queue, because a queue runs in order.
 [[nodiscard]] u64 hash_scratch_bytes(device::device_kind kind) noexcept;
 
 /// The hash of rows * row_bytes bytes in row order, without the padding that the pitch leaves between rows
@@ -24,8 +24,8 @@ struct hash_args {
     u64 pitch = 0;  ///< bytes from one row to the next, at least row_bytes; ignored for one row
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;  ///< at least hash_scratch_bytes()
-    u64* out = nullptr;  ///< written after the plane's last byte has been read; may be host memory that the
-                         ///< device can access
+    u64* out = nullptr;  ///< where the hash is written after the plane's last byte has been read; may be host
+                         ///< memory that the device can access
 };
 void hash_plane(device::queue& q, const hash_args& args);
 

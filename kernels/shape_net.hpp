@@ -1,6 +1,6 @@
 #pragma once
-// A small network that classifies the shape in a small picture, in integer arithmetic only: its result is the
-// same bit for bit on every device and for every batch size.
+// A small network that classifies the shape in a small picture. It uses only integer arithmetic, so its
+// result is the same bit for bit on every device and for every batch size.
 //   picture u8[side][side] -> hidden u8[hidden] -> score i32[classes] -> the class with the highest score
 //   (the first one if several are equal)
 
@@ -16,7 +16,7 @@ struct net_weights {
     static constexpr u32 known_magic = 0x544E'5343, known_version = 1;  ///< "CSNT"
     u32 magic = known_magic, version = known_version;
     u32 inputs = net_inputs, hidden = net_hidden, classes = net_classes;
-    u32 shift = 0;  ///< right shift of a hidden sum; the result is limited to 0..255
+    u32 shift = 0;  ///< right shift of a hidden sum, whose result is then limited to 0..255
     i32 hidden_bias[net_hidden] = {};
     i32 class_bias[net_classes] = {};
     u32 reserved[2] = {};

@@ -3,11 +3,11 @@
 // fragment ("carousel.triangles"), fragment -> display ("carousel.image.rgba8"). Each format is a list of
 // planes with element type and shape; a stage copies them into its ring::frame_format (kernels must not
 // include ring/). The vertex stage sends the visible triangles as their numbers, 4 bytes per triangle. Both
-// stages compute the corners of a triangle from the mesh by the same function (body/transform.hpp), to the
-// same bits: transforming three corners again costs less than writing and reading 48 bytes. The planes are
-// sized for the worst case: every triangle is in exactly one place of `list`, and clipped triangles are
-// clipped by the fragment stage, so no queue between the stages can overflow and no triangle is dropped
-// silently.
+// stages compute the corners of a triangle from the mesh by the same function (body/transform.hpp), with the
+// same result bit for bit. This is done because transforming three corners again costs less than writing and
+// reading 48 bytes. The planes are sized for the worst case: every triangle is in exactly one place of
+// `list`, and clipped triangles are clipped by the fragment stage, so no queue between the stages can
+// overflow and no triangle is dropped silently.
 
 #include <array>
 #include <vector>
@@ -48,11 +48,11 @@ static_assert(sizeof(draw_record) == 64);
 
 inline constexpr const char* triangle_format = "carousel.triangles";
 
-/// One transformed vertex; computed where it is needed, never stored. x, y: pixels times 256, y down, the
-/// centre of the top left pixel at (128, 128).
+/// One transformed vertex; it is computed where it is needed, and never stored. x and y are in units of 1/256
+/// pixel, with y down; the centre of the top left pixel is at (128, 128).
 struct alignas(16) screen_vertex {
     i32 x, y;
-    f32 inverse_w;  ///< 1 / view depth; linear on the screen, larger is nearer
+    f32 inverse_w;  ///< 1 / view depth; linear on the screen, and larger for nearer points
     u32 outcode;    ///< body/transform.hpp
 };
 static_assert(sizeof(screen_vertex) == 16);
@@ -67,12 +67,13 @@ static_assert(sizeof(instance_record) == 96);
 
 /// Plane 0. small + large + culled + not_finite + bad_index = triangles of all instances drawn.
 struct triangle_counters {
-    u32 small;           ///< entries at the front of `list`
-    u32 large;           ///< entries at the back of `list`, which grows downwards: large triangles, and those
-                         ///< that need clipping
-    u32 culled;          ///< back faces, outside the view, no pixel centre in the bounding box
+    u32 small;   ///< number of entries at the front of `list`
+    u32 large;   ///< number of entries at the back of `list`, which is filled backwards: large triangles, and
+                 ///< triangles that need clipping
+    u32 culled;  ///< triangles that are back faces, are outside the view, or have no pixel centre in the
+                 ///< bounding box
     u32 not_finite;      ///< dropped: NaN or infinite vertices
-    u32 bad_index;       ///< dropped, because an index is beyond the mesh's vertices
+    u32 bad_index;       ///< dropped, because one of its indices is not a vertex of the mesh
     u32 instance_count;  ///< number of instances drawn
     u32 reserved[10];
 };

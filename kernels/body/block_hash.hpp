@@ -14,16 +14,17 @@
 //   block b     t(b) = mix(sum over c of mix(a(c) + key(c)) + (b + 1) * golden)
 //   plane       mix(sum over b of t(b) + mix(bytes + golden)), `bytes` of the plane, without the zeros
 //
-// Source: the step is that of XXH3 (Y. Collet, xxhash 0.8: a 32x32->64 bit product of the word with a key,
-// and the word itself added to a neighbour's sum), with a rotation, so that the order within a column matters
-// even without the keys, and with a full mix of each column after 16 steps (XXH3: a scramble after 16). mix
-// and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D. Stafford). Guarantee: a change within one
-// word always changes its neighbour column's a (all later steps of that column are one-to-one functions), and
-// therefore the block's and the plane's hash, except with probability 2^-64. The terms added before each mix
-// distinguish columns, blocks and lengths. The sums are independent of order, so lanes, blocks and threads
-// may be added in any order. The hash does not protect against an adversary. Why 4096: a 720p picture has 900
-// blocks, enough to keep a large GPU busy, and the cost of a block outside its steps (32 mixes for 512 words)
-// is small on both devices.
+// Source: the step is that of XXH3 (Y. Collet, xxhash 0.8): it multiplies the two 32-bit halves of the keyed
+// word, and adds the word itself to a neighbour's sum. This hash adds a rotation to the step, so that the
+// order within a column matters even without the keys, and ends a column with a full mix after 16 steps,
+// where XXH3 has a scramble. mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D. Stafford).
+// Guarantee: a change within one word always changes the value a of the neighbour column, because all later
+// steps of that column are one-to-one functions. Therefore it also changes the hashes of the block and of the
+// plane, except with probability 2^-64. The terms that are added before each mix depend on the column, the
+// block and the length, so that these are distinguished. The sums are independent of order, so lanes, blocks
+// and threads may be added in any order. The hash does not protect against an adversary. Reasons for 4096
+// bytes: a 720p picture then has 900 blocks, which keep a large GPU busy, and the work per block in addition
+// to its steps (32 mixes for 512 words) is small on both devices.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -43,15 +44,15 @@ inline constexpr u64 hash_golden = 0x9E37'79B9'7F4A'7C15;
     return hash_mix((u64{column} + 1) * hash_golden);
 }
 
-/// One word of a column: `key` is hash_key(column) + row * hash_golden, `partner` the word of the column xor
-/// 16.
+/// Adds one word to a column. `key` is hash_key(column) + row * hash_golden; `partner` is the word of the
+/// column number (column xor 16) in the same row.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_step(u64 a, u64 own, u64 partner, u64 key) {
     const u64 x = own ^ key;
     return (a << 29U | a >> 35U) + partner + (x & 0xffff'ffffU) * (x >> 32U);
 }
-/// A column's term in its block's sum.
+/// The term that a column adds to its block's sum.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_column(u64 a, u64 key) { return hash_mix(a + key); }
-/// A block's term in its plane's sum.
+/// The term that a block adds to its plane's sum.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_block(u64 sum, u64 index) {
     return hash_mix(sum + (index + 1) * hash_golden);
 }

@@ -1,8 +1,8 @@
 #pragma once
 // Clips one triangle at the near plane and at the guard band. Two triangles that share an edge must cut it at
 // the same point, or a crack appears. Therefore the cut point is computed only from the edge's two end
-// points. The order of the end points is given by their values, not by the triangle's winding or the indices,
-// because meshes repeat vertices at seams. "Inside" uses the same test that sets the outcode.
+// points. The end points are ordered by their values, not by the triangle's winding or the indices, because
+// meshes repeat vertices at seams. A point is inside by the same test that sets the outcode.
 
 #include "kernels/body/transform.hpp"
 
@@ -10,8 +10,8 @@ namespace carousel::kernels::body {
 
 inline constexpr u32 max_clipped_vertices = 8;  // 3 corners, plus one for each of the five planes
 
-/// Plane 0 is near, 1..4 the guard band. inside_plane: the outcode's comparison; plane_distance: the signed
-/// distance in double, for the cut.
+/// Plane 0 is near, 1..4 the guard band. inside_plane() makes the comparison that sets the outcode;
+/// plane_distance() returns the signed distance in double, from which the cut point is computed.
 [[nodiscard]] CAROUSEL_HD_INLINE bool inside_plane(const clip_vertex& c, const viewport& v, u32 plane) {
     switch (plane) {
         case 0:
@@ -64,8 +64,9 @@ inline constexpr u32 max_clipped_vertices = 8;  // 3 corners, plus one for each 
     return p;
 }
 
-/// On entry the first three elements of `polygon` are the triangle, on return the result; returns its number
-/// of vertices (0 if nothing is left). The polygon is drawn as the fan (0, i, i + 1).
+/// On entry the first three elements of `polygon` are the triangle's corners; on return `polygon` contains
+/// the clipped polygon. Returns the number of its vertices (0 if nothing is left). The polygon is drawn as
+/// the fan (0, i, i + 1).
 [[nodiscard]] CAROUSEL_HD_INLINE u32 clip_polygon(clip_vertex (&polygon)[max_clipped_vertices],
                                                   const viewport& v) {
     u32 n = 3;

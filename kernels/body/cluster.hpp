@@ -2,10 +2,10 @@
 // Clusters: 128 consecutive triangles of the mesh. At set-up each cluster gets bounds (a sphere, a cone of
 // normals, its longest edge and its smallest triangle); per frame one test can prove that none of its
 // triangles covers a pixel. The test is conservative: if it hides a cluster, classify() would cull every
-// triangle of that cluster, with all roundings of the transform and of the snapping to 1/256 pixel. The test
-// may hide fewer clusters than possible, but never a visible one: pictures and counters are the same as
-// without the test. At set-up each cluster also gets a list of its vertices, so that each of them is
-// transformed once and a triangle is read as 4 bytes.
+// triangle of that cluster. This takes into account all roundings of the transform and of the snapping to
+// 1/256 pixel. The test may hide fewer clusters than possible, but never hides a visible one, so pictures and
+// counters are the same as without the test. At set-up each cluster also gets a list of its vertices, so that
+// each of them is transformed once and a triangle is read as 4 bytes.
 
 #include "kernels/body/transform.hpp"
 #include "kernels/mesh_layout.hpp"
@@ -48,7 +48,7 @@ struct corners3d {
 
 /// Bounds of one cluster; all zero (never hidden) if any of its triangles has an index out of range or a
 /// coordinate that is not finite, or if the numbers are too large for the test. Sums are computed in the
-/// mesh's order, so the bytes are the same on every device.
+/// order of the mesh, so the resulting bytes are the same on every device.
 [[nodiscard]] CAROUSEL_HD_INLINE cluster_bounds bound_cluster(const mesh_view& m, u32 cluster) {
     const u32 begin = cluster * cluster_triangles,
               end = min_(begin + cluster_triangles, m.counts.triangle_count);
@@ -93,9 +93,10 @@ struct corners3d {
             0};
 }
 
-/// Stores a cluster's vertex list in `numbers` (u16[cluster_vertices], ascending, each minus the first
-/// vertex), and in `corners` the places of its triangles' corners in that list. Stores no list (all zero) if
-/// an index is out of range, or if the vertices are too many or too far apart.
+/// Stores a cluster's vertex list in `numbers` (u16[cluster_vertices]: vertex numbers in ascending order,
+/// each minus the first vertex number). Stores in `corners` the positions that the corners of the cluster's
+/// triangles have in that list. Stores no list (all zero) if an index is out of range, or if the vertices are
+/// too many or too far apart.
 CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bounds& bounds, u16* numbers,
                                      u32* corners) {
     const u32 begin = cluster * cluster_triangles,
@@ -136,7 +137,7 @@ CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bo
     bounds.vertex_count = count;
 }
 
-/// All set-up work for one cluster. The three arrays are those of the whole mesh.
+/// All set-up work for one cluster. Each of the three arrays is for the whole mesh.
 CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluster_bounds* bounds,
                                          u16* numbers, u32* corners) {
     cluster_bounds b = bound_cluster(m, cluster);
@@ -160,8 +161,8 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const f32 lx = length3(rx[0], rx[1], rx[2]), ly = length3(ry[0], ry[1], ry[2]),
               lw = length3(rw[0], rw[1], rw[2]);
     const clip_vertex c = to_clip(clip, {b.centre[0], b.centre[1], b.centre[2]});
-    constexpr f32 unit = 6e-6F;  // ten times the largest error that four roundings, including the centre's
-                                 // own, can add
+    constexpr f32 unit = 6e-6F;  // ten times the largest error that four roundings can add, including the
+                                 // rounding of the centre
     const f32 reach_x = lx * b.radius + unit * (row_sum(rx, b) + lx * b.radius),
               reach_y = ly * b.radius + unit * (row_sum(ry, b) + ly * b.radius),
               reach_w = lw * b.radius + unit * (row_sum(rw, b) + lw * b.radius);
@@ -170,13 +171,13 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
 }
 
 /// True if drawing all triangles of the cluster would produce no pixel. `clip` is the instance's matrix. The
-/// test by sides: the sphere lies beyond a plane of the view by more than the rounding error of the
-/// transform, so all outcodes share that plane's bit. The test by cone: with rows (x, y, w) of the matrix A
-/// and K = adj(A) (A c + t) = det(A) (c - eye), a triangle of normal n is front-facing where n . K > 0,
-/// mirrored matrices included, and its double area on the screen is n . K / (w0 w1 w2) times half the
-/// picture's sides. Corners that move by d subpixels change that area by at most 2d (|ux| + |uy| + |vx| +
-/// |vy|) + 8 d^2, u and v being two sides: if the area is more negative than that bound, no rounding can make
-/// the triangle front-facing.
+/// test by sides is true if the sphere lies beyond a plane of the view by more than the rounding error of the
+/// transform: all outcodes then share that plane's bit. The test by cone: let (x, y, w) be the rows of the
+/// matrix A, and K = adj(A) (A c + t) = det(A) (c - eye). A triangle with the normal n is front-facing where
+/// n . K > 0, also for mirrored matrices, and its double area on the screen is n . K / (w0 w1 w2) times half
+/// the picture's sides. Corners that move by d subpixels change that area by at most 2d (|ux| + |uy| + |vx| +
+/// |vy|) + 8 d^2, where u and v are two sides. If the area is more negative than that bound, no rounding can
+/// make the triangle front-facing.
 [[nodiscard]] CAROUSEL_HD_INLINE bool cluster_hidden(const cluster_bounds& b, const f32* clip,
                                                      const viewport& view) {
     if (!(b.radius > 0.0F)) return false;
@@ -199,7 +200,8 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const f32 least_w = c.w - reach_w - 4.0F * all, most_w = c.w + reach_w + 4.0F * all;
     if (most_w < view.near) return true;
 
-    // The cone, for clusters with all vertices beyond the near plane and within the guard band.
+    // The test by cone is only made for clusters with all vertices beyond the near plane and within the guard
+    // band.
     if (!(b.spread > 0.0F) || !(b.smallest > 1e-30F) || !(least_w > view.near * 1.001F)) return false;
     const f32 inverse = 1.0F / least_w;
     const f32 far_x = (abs_(c.x) + reach_x) * inverse, far_y = (abs_(c.y) + reach_y) * inverse;

@@ -1,9 +1,9 @@
 #pragma once
-// The arithmetic of every kernel, with one meaning on every device: IEEE operations in the written order,
-// fused only by fma_(), and functions of our own wherever libraries or instruction sets differ (NaN and -0 in
-// min/max, float to integer, sine and cosine). Nothing here may be replaced by a library call. All functions
-// are forced inline, because the CPU kernels are compiled several times for different instruction sets and no
-// shared copy may survive.
+// The arithmetic of every kernel, with the same results on every device: IEEE operations are executed in the
+// written order and fused only by fma_(), and this file defines every function in which libraries or
+// instruction sets differ (NaN and -0 in min/max, float to integer, sine and cosine). Nothing here may be
+// replaced by a library call. All functions are forced inline, because the CPU kernels are compiled several
+// times for different instruction sets and no shared copy may survive.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -47,15 +47,15 @@ template <typename T>
     return a > b ? a : b;
 }
 #if !defined(__CUDA_ARCH__)
-/// The number 0, which the compiler does not know to be constant (kernels.cpp). If the bound is a known
-/// constant, GCC 12 emits two vector instructions per minimum or maximum, and eight per clamp; if it is
-/// unknown, one each.
+/// The number 0 in a form that the compiler cannot treat as a constant (defined in kernels.cpp). With a
+/// constant bound, GCC 12 emits two vector instructions per minimum or maximum and eight per clamp; with an
+/// unknown bound, it emits one instruction per minimum or maximum.
 extern const f32 unknown_zero;
 #endif
 /// Returns `low` if x is NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 clamp_(f32 x, f32 low, f32 high) {
 #if defined(__CUDA_ARCH__)
-    return fminf(fmaxf(x, low), high);  // one instruction each; for NaN and a number, both return the number
+    return fminf(fmaxf(x, low), high);  // one instruction each; if one argument is NaN, returns the other
 #else
     return min_(max_(x, low + unknown_zero), high + unknown_zero);
 #endif
@@ -75,7 +75,7 @@ extern const f32 unknown_zero;
 
 [[nodiscard]] CAROUSEL_HD_INLINE bool is_finite(f32 x) { return (bits_of(x) & 0x7f800000U) != 0x7f800000U; }
 
-/// Rounds towards zero; NaN gives the lower bound, values beyond +-2^30 are clamped.
+/// Rounds towards zero; returns the lower bound for NaN; values beyond +-2^30 are clamped.
 [[nodiscard]] CAROUSEL_HD_INLINE i32 to_i32(f32 x) {
     return static_cast<i32>(clamp_(x, -1073741824.0F, 1073741824.0F));
 }
@@ -103,7 +103,7 @@ struct vec3 {
 };
 [[nodiscard]] CAROUSEL_HD_INLINE f32 dot(vec3 a, vec3 b) { return fma_(a.x, b.x, fma_(a.y, b.y, a.z * b.z)); }
 
-/// 32 well-mixed bits of a number: noise and random meshes.
+/// Computes 32 well-mixed bits from a number, for noise and random meshes.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 hash_u32(u32 x) {
     x ^= x >> 16;
     x *= 0x7feb352dU;

@@ -1,7 +1,7 @@
 #pragma once
 // Matrices: camera and projection (host, once per frame, in double), products and model matrices (anywhere).
-// Row-major. A clip matrix has three rows, for x, y and w = view depth: depth is 1/w, so no z row and no far
-// plane are needed.
+// Row-major. A clip matrix has three rows, which compute x, y and w (the view depth). Depth is 1/w, so no row
+// for z and no far plane are needed.
 
 #include "kernels/body/fixed_math.hpp"
 #include "kernels/scene.hpp"
@@ -13,8 +13,8 @@ struct matrix34 {
     f32 m[12];
 };
 
-/// View and projection of a camera. A degenerate camera (eye = target, up along the view) gives NaN: nothing
-/// is drawn.
+/// View and projection of a camera. With a degenerate camera (eye = target, or up along the view) the matrix
+/// contains NaN, and nothing is drawn.
 [[nodiscard]] inline matrix34 view_projection(const kernels::camera_state& c, u32 width, u32 height) {
     const f64 forward0[3] = {f64(c.target[0]) - c.eye[0], f64(c.target[1]) - c.eye[1],
                              f64(c.target[2]) - c.eye[2]};
@@ -52,8 +52,8 @@ struct matrix34 {
     return column == 3 ? sum + r[3] : sum;
 }
 
-/// Model matrix of instance `index` of `count`: a rotation about y; the instances stand on a square grid,
-/// each with its own phase.
+/// Model matrix of instance `index` of `count`: the instance is at a place of a square grid and rotates about
+/// y, with its own phase.
 CAROUSEL_HD_INLINE void model_matrix(u64 frame_number, f32 spin, u32 index, u32 count, f32 spacing,
                                      f32* out) {
     u32 side = 1;

@@ -1,25 +1,27 @@
 #pragma once
-// Procedural meshes: vertex `i` and triangle `i` of each shape, computed only from its number, so that every
-// device produces the same bytes, in any order and for any part of the block.
+// Procedural meshes. Vertex `i` and triangle `i` of each shape are computed only from the number `i`, so
+// every device produces the same bytes, in any order and for any part of the block.
 
 #include "kernels/body/fixed_math.hpp"
 #include "kernels/kernels.hpp"
 
 namespace carousel::kernels::body {
 
-// The height field of the fractal terrain: an island of value noise, in double, without library functions.
+// The height field of the fractal terrain: an island made of value noise, computed in double without library
+// functions.
 
 [[nodiscard]] CAROUSEL_HD_INLINE f64 lerp_(f64 a, f64 b, f64 t) { return a + (b - a) * t; }
 [[nodiscard]] CAROUSEL_HD_INLINE f64 unit_(f64 x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }
-/// 0 below `from`, 1 above `to`, smooth between them (also for from > to).
+/// Returns 0 if x is before `from`, 1 if x is after `to`, and a smooth transition between them (also for from
+/// > to).
 [[nodiscard]] CAROUSEL_HD_INLINE f64 smooth_(f64 from, f64 to, f64 x) {
     const f64 t = unit_((x - from) / (to - from));
     return t * t * (3.0 - 2.0 * t);
 }
 
-/// Value noise in 0..1 with lattice spacing 1, quintic between the lattice points.
+/// Value noise in 0..1 with lattice spacing 1; the interpolation between the lattice points is quintic.
 [[nodiscard]] CAROUSEL_HD_INLINE f64 lattice_noise(f64 x, f64 y, u32 seed) {
-    const f64 sx = x + 65536.0, sy = y + 65536.0;  // positive, so that truncation is floor
+    const f64 sx = x + 65536.0, sy = y + 65536.0;  // both > 0, so truncation equals floor
     const u32 ix = static_cast<u32>(sx), iy = static_cast<u32>(sy);
     const f64 fx = sx - ix, fy = sy - iy;
     const f64 u = fx * fx * fx * (fx * (fx * 6.0 - 15.0) + 10.0),
@@ -50,7 +52,7 @@ namespace carousel::kernels::body {
 
 inline constexpr f64 pi = 3.14159265358979323846;
 
-/// A shape's grid: The shape consists of `parts` patches of nu x nv quads; the soup, the slivers and the
+/// The grid of a shape, which consists of `parts` patches of nu x nv quads. The soup, the slivers and the
 /// stacks consist of `parts` triangles or quads.
 struct shape_grid {
     mesh_shape shape;
@@ -143,8 +145,8 @@ struct shape_grid {
         random_unit(triangle, 20), random_unit(triangle, 21));
 }
 
-/// Triangles across the view in all directions, two units long and at most 0.004 wide: about a pixel when the
-/// whole scene is in view.
+/// Triangles that cross the view in all directions. They are two units long and at most 0.004 units wide,
+/// which is about a pixel when the whole scene is in view.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex sliver_vertex(u32 triangle, u32 corner) {
     const sine_cosine way = sincos_(2.0 * pi * random_unit(triangle, 0));
     const f64 along = corner == 0 ? -1.0 : 1.0, across = corner == 0 ? 0.0 : (corner == 1 ? -0.002 : 0.002);
@@ -155,7 +157,7 @@ struct shape_grid {
         to_vec3(0.0, 0.0, 1.0), random_unit(triangle, 20), random_unit(triangle, 21));
 }
 
-/// Quads larger than the view, quad 0 the farthest: every pixel is covered by all of them.
+/// Quads larger than the view, so that every quad covers every pixel. Quad 0 is the farthest.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex stack_vertex(const shape_grid& g, u32 quad, u32 corner) {
     const f64 x = (corner & 1U) ? 3.0 : -3.0, y = (corner & 2U) ? -3.0 : 3.0;
     const f64 z = -1.0 + 1.8 * (quad + 0.5) / g.parts;

@@ -8,13 +8,14 @@
 
 namespace carousel::kernels::body {
 
-/// The change of the corners' weights from this pixel to the next, divided by the sum of the weights.
-/// The sum over the corners of this change times (the corner's value - the pixel's value) is the value's
-/// change per pixel (the derivative of a quotient of functions that are linear on the screen).
+/// For each corner, the change of its weight from this pixel to the next, divided by the sum of the weights.
+/// To get the change of a value per pixel, multiply each corner's change by (the corner's value - the pixel's
+/// value) and add the three products. (This is the derivative of a quotient of functions that are linear on
+/// the screen.)
 struct weight_slopes {
     f32 x[3], y[3];
 };
-/// Positions are as for barycentrics_at(); step_x, step_y: the size of a pixel in the same units.
+/// Positions have the units of barycentrics_at(); step_x and step_y are the size of a pixel in these units.
 [[nodiscard]] CAROUSEL_HD_INLINE weight_slopes slopes_at(f32 x, f32 y, f32 step_x, f32 step_y,
                                                          const clip_vertex& a, const clip_vertex& b,
                                                          const clip_vertex& c) {
@@ -41,9 +42,10 @@ struct moving {
             fma_(s.y[0], da, fma_(s.y[1], db, s.y[2] * dc))};
 }
 
-/// The level in steps of 1/256, 0 .. (levels - 1) * 256: half the binary logarithm of the larger of the
-/// squared texel distances to the next pixel to the right and to the next one down. The logarithm is the
-/// float's exponent with its mantissa as the fraction (an error of at most 0.05 levels).
+/// The level in steps of 1/256, from 0 to (levels - 1) * 256. Two squared distances in texels are computed:
+/// to the next pixel to the right, and to the next pixel down. The level is half the binary logarithm of the
+/// larger one. The logarithm is approximated by the float's exponent, with the mantissa as its fraction (an
+/// error of at most 0.05 levels).
 [[nodiscard]] CAROUSEL_HD_INLINE u32 mip_level(const moving& u, const moving& v, u32 width, u32 height,
                                                u32 levels) {
     const f32 w = static_cast<f32>(width), h = static_cast<f32>(height);

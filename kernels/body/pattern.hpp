@@ -18,7 +18,8 @@ struct color {
     return r | g << 8 | b << 16 | 0xff000000U;
 }
 
-/// Coloured by the height of the bumps: indigo hollows, teal and sand slopes, coral tops.
+/// The colour depends on the height of the bumps: hollows are indigo, slopes are teal and sand, tops are
+/// coral.
 [[nodiscard]] CAROUSEL_HD_INLINE color sphere_color(f64 u, f64 v) {
     const f64 bump = sincos_(18.0 * pi * u).sine * sincos_(7.0 * pi * v).sine;
     color c = mix({30, 44, 104}, {26, 118, 150}, smooth_(-1.0, -0.35, bump));

@@ -1,28 +1,29 @@
 #pragma once
 // One triangle on the screen: winding, bounding box, class, integer edges with the top-left rule, and the
-// visibility key. An edge function's value is exact in 32 bits while the bounding box is <= 127 pixels and in
-// 64 bits up to the guard band, so both widths give the same pixels and, after conversion to float (for the
-// depth), the same rounded value.
+// visibility key. An edge function's value is exact in 32 bits if the bounding box is at most 127 pixels, and
+// in 64 bits for every triangle within the guard band. So both widths give the same pixels and, after
+// conversion to float (for the depth), the same rounded value.
 
 #include "kernels/body/transform.hpp"
 
 namespace carousel::kernels::body {
 
-inline constexpr u64 empty_key = ~0ULL;               ///< no triangle; larger than any key
-inline constexpr i32 narrow_limit = 127 * subpixels;  ///< 32-bit edges up to this bounding-box size
-inline constexpr i32 small_side = 64;                 ///< pixels: "small" boxes for one GPU thread
+inline constexpr u64 empty_key = ~0ULL;  ///< the key of a pixel without a triangle; larger than any other key
+inline constexpr i32 narrow_limit = 127 * subpixels;  ///< largest box for which 32-bit edges are exact
+inline constexpr i32 small_side = 64;  ///< in pixels: the limit for "small" boxes, which one GPU thread draws
 inline constexpr i32 small_area = 96;
 
 enum class triangle_class : u32 { small, large, culled, not_finite };
 
-/// The pixels whose centres lie in the bounding box, both ends included, within the picture. Empty if x1 < x0
+/// The pixels of the picture whose centres lie in the bounding box; both ends are included. Empty if x1 < x0
 /// or y1 < y0.
 struct pixel_box {
     i32 x0, y0, x1, y1;
     [[nodiscard]] CAROUSEL_HD_INLINE bool empty() const { return x1 < x0 || y1 < y0; }
 };
 
-/// Front-facing triangle; a, b, c in the order that makes the edge functions positive inside (y down).
+/// A front-facing triangle. Its corners a, b, c are in the order in which the edge functions are positive
+/// inside (y down).
 struct screen_triangle {
     i32 ax, ay, bx, by, cx, cy;
     f32 wa, wb, wc;  ///< 1/w
@@ -33,8 +34,8 @@ struct screen_triangle {
     return {p.x, p.y, r.x, r.y, q.x, q.y, p.inverse_w, r.inverse_w, q.inverse_w};
 }
 
-/// Twice the area in square subpixels; <= 0: back face or degenerate. The area fits in 32 bits for narrow()
-/// triangles.
+/// Twice the area in square subpixels; <= 0 for a back face or a degenerate triangle. The area fits in 32
+/// bits for narrow() triangles.
 template <typename Int = i64>
 [[nodiscard]] CAROUSEL_HD_INLINE Int double_area(const screen_triangle& t) {
     return static_cast<Int>(t.bx - t.ax) * (t.cy - t.ay) - static_cast<Int>(t.by - t.ay) * (t.cx - t.ax);
@@ -70,8 +71,8 @@ template <typename Int = i64>
 #endif
 }
 
-/// The vertex stage's class of a triangle. Triangles that need clipping are "large" whatever their size.
-/// Written without branches: the CPU runs it on vectors of triangles.
+/// The vertex stage's class of a triangle. Triangles that need clipping are "large" regardless of their size.
+/// The function has no branches, because the CPU runs it on vectors of triangles.
 [[nodiscard]] CAROUSEL_HD_INLINE triangle_class classify(const screen_vertex& p, const screen_vertex& q,
                                                          const screen_vertex& r, i32 width, i32 height) {
     const u32 any = p.outcode | q.outcode | r.outcode;
@@ -92,9 +93,9 @@ template <typename Int = i64>
     return static_cast<triangle_class>(result);
 }
 
-/// The three edge functions at one pixel centre and their steps to the next pixel. e[0] belongs to corner a
-/// (the edge b -> c) and so on: e[i] / area is the corner's barycentric coordinate. A pixel is covered if
-/// e[i] + bias[i] >= 0 for all i.
+/// The values of the three edge functions at one pixel centre, and their steps to the next pixel. Each edge
+/// belongs to the opposite corner: e[0] is the edge b -> c and belongs to corner a. e[i] / area is the
+/// barycentric coordinate of the corner. A pixel is covered if e[i] + bias[i] >= 0 for all i.
 template <typename Int>
 struct edge_functions {
     Int e[3], step_x[3], step_y[3];
@@ -104,13 +105,13 @@ struct edge_functions {
 template <typename Int>
 CAROUSEL_HD_INLINE void one_edge(edge_functions<Int>& out, int i, Int x0, Int y0, Int x1, Int y1) {
     const Int dx = x1 - x0, dy = y1 - y0;
-    out.e[i] = dy * x0 - dx * y0;  // at the origin, which is the pixel's centre
+    out.e[i] = dy * x0 - dx * y0;  // the value at the origin, which is the pixel's centre
     out.step_x[i] = -dy * subpixels;
     out.step_y[i] = dx * subpixels;
     out.bias[i] = dy < 0 || (dy == 0 && dx > 0) ? 0 : -1;
 }
 
-/// Int = i32 only for narrow() triangles and pixels of their bounding box.
+/// `Int` may be i32 only for narrow() triangles and for pixels of their bounding box.
 template <typename Int>
 [[nodiscard]] CAROUSEL_HD_INLINE edge_functions<Int> edges_at(const screen_triangle& t, i32 pixel_x,
                                                               i32 pixel_y) {
@@ -127,7 +128,7 @@ template <typename Int>
 struct depth_plane {
     f32 inverse_area, wa, to_b, to_c;
 };
-/// `Int` must hold the double area: i32 only for narrow() triangles.
+/// `Int` must be able to represent the double area, so it may be i32 only for narrow() triangles.
 template <typename Int>
 [[nodiscard]] CAROUSEL_HD_INLINE depth_plane make_depth(const screen_triangle& t, Int area) {
     return {1.0F / static_cast<f32>(area), t.wa, t.wb - t.wa, t.wc - t.wa};
@@ -140,12 +141,12 @@ struct depth_bound {
     f32 first, step_x, step_y;  ///< the depth of pixel (x, y), counted from the pixel of the edge functions,
                                 ///< is at most first + x * step_x + y * step_y
 };
-/// The smaller of two bounds: the nearest corner's depth, and the depth plane, which is tighter if corners
-/// lie far outside. Both are raised by more than the rounding error of their computation and of depth_bits().
-/// For the plane, each of about twenty roundings loses at most 2^-24 of the sum of the terms. That sum is
-/// computed for the first pixel and for 64 pixels each way; within the triangle no term is larger than the
-/// difference between its corners. The products are computed in the order of depth_bits(), so that values too
-/// small for a float underflow in both functions.
+/// The bound is the smaller of two: the nearest corner's depth, and the depth plane, which gives a tighter
+/// bound if corners lie far outside. Both are raised by more than the rounding error of their computation and
+/// of depth_bits(). The computation of the plane has about twenty roundings, each of which loses at most
+/// 2^-24 of the sum of the terms. That sum covers the first pixel and 64 pixels in each direction; within the
+/// triangle no term is larger than the difference between its corners. The products are computed in the order
+/// of depth_bits(), so that values too small for a float underflow in both functions.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_corner(const screen_triangle& t) {
     return max_(max_(t.wa, t.wb), t.wc) * 1.0001F;
 }
@@ -169,7 +170,7 @@ template <typename Int>
     return min_(first + positive_(along) + positive_(down), b.nearest);  // NaN selects the corner's bound
 }
 
-/// Upper half of the visibility key: nearer is smaller.
+/// The upper half of the visibility key; a nearer pixel has a smaller one.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 depth_bits(const depth_plane& d, f32 eb, f32 ec) {
     const f32 z = fma_(ec * d.inverse_area, d.to_c, fma_(eb * d.inverse_area, d.to_b, d.wa));
     return ~bits_of(positive_(z));

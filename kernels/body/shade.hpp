@@ -1,7 +1,7 @@
 #pragma once
-// One pixel of the resolve: barycentrics from clip positions, attributes, texture, light, sRGB. Split into
-// steps, so that the CPU can run each step over a row of pixels (vector code) and the GPU all of them in one
-// thread.
+// The steps that shade one pixel: barycentrics from clip positions, attributes, texture, light, sRGB. The
+// steps are separate functions, so that the CPU can run each step over a row of pixels (vector code), and the
+// GPU can run all steps of a pixel in one thread.
 
 #include "kernels/body/srgb.hpp"
 #include "kernels/body/transform.hpp"
@@ -16,8 +16,8 @@ struct shading {
     u32 wireframe;         ///< scene_state::wireframe
     f32 scale_x, scale_y;  ///< 2 / width, 2 / height
     u32 texture_width, texture_height;
-    u32 mapped;              ///< 1: mip levels or several textures, sampled as in mip.hpp
-    u32 texel_count;         ///< of all textures
+    u32 mapped;       ///< 1: there are mip levels or several textures, and they are sampled as in mip.hpp
+    u32 texel_count;  ///< of all textures
     texture_record texture;  ///< the texture, if there is only one
 };
 
@@ -42,17 +42,17 @@ struct barycentrics {
 };
 
 /// Perspective-correct barycentrics of the triangle's point that projects to a position of the picture (x
-/// right, y up, in -1..1), computed from clip positions. The barycentrics form the vector that is orthogonal
-/// to two vectors: the corners' offsets from the ray in x, and the corners' offsets in y. Also valid for
-/// corners behind the eye, so clipped triangles are shaded as they were submitted. Snapping may move the
-/// point slightly outside the triangle: the weights are clamped.
+/// right, y up, in -1..1), computed from clip positions. The three barycentrics, as a vector, are orthogonal
+/// to two vectors: the three corners' offsets from the ray in x, and their offsets in y. The formula is also
+/// valid for corners behind the eye, so a clipped triangle is shaded from its original corners. The weights
+/// are clamped, because snapping may move the point slightly outside the triangle.
 [[nodiscard]] CAROUSEL_HD_INLINE barycentrics barycentrics_at(f32 x, f32 y, const clip_vertex& a,
                                                               const clip_vertex& b, const clip_vertex& c) {
     const f32 ax = fma_(-x, a.w, a.x), ay = fma_(-y, a.w, a.y);
     const f32 bx = fma_(-x, b.w, b.x), by = fma_(-y, b.w, b.y);
     const f32 cx = fma_(-x, c.w, c.x), cy = fma_(-y, c.w, c.y);
-    // One product is rounded, the other is fused: the same result on every device, because the order is
-    // written out.
+    // One product is rounded and the other is fused. The code specifies which one, so the result is the same
+    // on every device.
     f32 la = fma_(bx, cy, -(cx * by)), lb = fma_(cx, ay, -(ax * cy)), lc = fma_(ax, by, -(bx * ay));
     const f32 inverse = 1.0F / (la + lb + lc);
     la = clamp_(la * inverse, 0.0F, 1.0F);
@@ -64,9 +64,9 @@ struct barycentrics {
     return {usable ? la * rescale : 1.0F, lb * rescale, lc * rescale};
 }
 
-/// True if the edge between corners p and q is within 0.6 pixels of the position. The edge's function is
-/// linear over the picture: its value divided by the length of its gradient, in steps of one pixel, is the
-/// distance. The squared distance is compared, which avoids a square root.
+/// True if the edge between corners p and q is within 0.6 pixels of the position. The edge function is linear
+/// over the picture, so the distance in pixels is its value divided by the length of its gradient per pixel.
+/// The squared distance is compared, which avoids a square root.
 [[nodiscard]] CAROUSEL_HD_INLINE bool near_edge(f32 x, f32 y, f32 step_x, f32 step_y, const clip_vertex& p,
                                                 const clip_vertex& q) {
     const f32 px = fma_(-x, p.w, p.x), py = fma_(-y, p.w, p.y);
@@ -76,7 +76,7 @@ struct barycentrics {
               along_y = fma_(p.w, q.x, -(q.w * p.x)) * step_y;
     return value * value < 0.36F * fma_(along_x, along_x, along_y * along_y);
 }
-/// Wireframe: a pale line along each edge; the rest at a quarter of its brightness.
+/// Wireframe: each edge is drawn as a pale line, and the rest of the triangle at a quarter of its brightness.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 shade_wire(bool edge, u32 color) {
     return edge ? 0xfff0dcc8U : (color >> 2 & 0x3f3f3fU) | 0xff000000U;
 }
@@ -102,8 +102,9 @@ struct barycentrics {
 struct texel_footprint {
     u32 x0, x1, y0, y1, fraction_x, fraction_y;
 };
-/// One axis: position in texels times 256, minus half a texel, wrapped. `size` <= 16384, so 23 bits hold it
-/// exactly.
+/// Computes one axis of the footprint. The position is wrapped into the texture, converted to units of 1/256
+/// texel, and reduced by half a texel. `size` is at most 16384, so the position has at most 23 bits and is
+/// exact.
 CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32& fraction) {
     const f32 limited = clamp_(u, -4096.0F, 4096.0F);
     const f32 unit = limited - static_cast<f32>(floor_bounded_i32(limited));
@@ -120,14 +121,14 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
     texel_axis(v, height, f.y0, f.y1, f.fraction_y);
     return f;
 }
-/// One channel (shift 0, 8, 16) of four texels, filtered: 0..1020, an index into srgb_tables::decode.
+/// Filters one channel (shift 0, 8 or 16) of four texels. Returns 0..1020, an index into srgb_tables::decode.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 filtered(u32 t00, u32 t10, u32 t01, u32 t11, u32 shift, u32 fx, u32 fy) {
     const u32 top = (t00 >> shift & 255U) * (256U - fx) + (t10 >> shift & 255U) * fx;
     const u32 bottom = (t01 >> shift & 255U) * (256U - fx) + (t11 >> shift & 255U) * fx;
     return (top * (256U - fy) + bottom * fy + 8192U) >> 14;
 }
 
-/// Lambert: the reflected fraction of the light, times the exposure.
+/// Lambert shading: returns the reflected fraction of the light, times the exposure.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 lambert(const shading& s, vec3 n) {
     return fma_(positive_(dot(n, s.light)), 1.0F - s.ambient, s.ambient) * s.exposure;
 }
@@ -147,7 +148,7 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
 [[nodiscard]] CAROUSEL_HD_INLINE u32 shade_id(u32 id) {
     return (hash_u32(id + 1U) >> 1 & 0x7f7f7fU) + 0xff606060U;
 }
-/// Grey by view depth: near is bright.
+/// Returns a grey for the view depth; nearer pixels are brighter.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 shade_depth(f32 inverse_w) {
     const f32 near = inverse_w / (1.0F + inverse_w);  // 1 / (1 + w)
     const u32 grey =
@@ -155,12 +156,12 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
     return rgba(grey, grey, grey);
 }
 
-/// Background: a vertical gradient with an ordered 4x4 dither against banding.
+/// The background: a vertical gradient, with an ordered 4x4 dither that avoids banding.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 background(u32 x, u32 y, u32 height) {
-    // 4x4 Bayer matrix by bit interleaving, 0..15
+    // element of the 4x4 Bayer matrix, computed by interleaving bits: 0..15
     const u32 d = x ^ y;
     const u32 bayer = (d & 1U) << 3 | (y & 1U) << 2 | (d & 2U) | (y & 2U) >> 1;
-    const u32 at = y * 4096U / height;  // 0 top .. 4095 bottom
+    const u32 at = y * 4096U / height;  // 0 at the top, 4095 at the bottom
     const u32 threshold = bayer * 256U + 128U;
     const u32 r = ((52U * 4096U - at * 34U) + threshold) >> 12;
     const u32 g = ((62U * 4096U - at * 38U) + threshold) >> 12;

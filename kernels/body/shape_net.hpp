@@ -6,7 +6,7 @@
 
 namespace carousel::kernels::body {
 
-/// For 1,024 inputs the largest sum is 1024 * 255 * 127 plus the bias: below 2^26.
+/// With 1,024 inputs the largest sum is 1024 * 255 * 127 plus the bias, which is below 2^26.
 [[nodiscard]] CAROUSEL_HD_INLINE u8 hidden_value(const net_weights& w, const u8* picture, u32 neuron) {
     i32 sum = w.hidden_bias[neuron];
     for (u32 k = 0; k < net_inputs; ++k)

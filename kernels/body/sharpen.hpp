@@ -13,7 +13,7 @@ namespace carousel::kernels::body {
     return static_cast<u32>(max_(0, min_(255, rounded)));
 }
 
-/// Returns pixel (x, y) of an RGBA picture; beyond the border, the border pixels are repeated.
+/// Returns pixel (x, y) of an RGBA picture; a position beyond the border returns the nearest border pixel.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 sharpen_pixel(const u32* in, i32 width, i32 height, i32 x, i32 y,
                                                    i32 strength) {
     i32 sum[3] = {0, 0, 0};

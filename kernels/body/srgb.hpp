@@ -1,7 +1,7 @@
 #pragma once
-// sRGB by table, in both directions. The tables are computed at compile time with own arithmetic (no pow), so
-// every build holds the same bytes. decode: filtered texture value 0..1020 (four times an 8-bit code) ->
-// linear; encode: linear, in 4096 steps -> code.
+// sRGB by table, in both directions. The tables are computed at compile time without pow(), so every build
+// contains the same bytes. `decode` converts a filtered texture value 0..1020 (four times an 8-bit code) to a
+// linear value; `encode` converts a linear value, in 4096 steps, to a code.
 
 #include "kernels/body/fixed_math.hpp"
 
@@ -14,7 +14,7 @@ struct srgb_tables {
     u8 encode[encode_entries];
 };
 
-/// x^2.4 for 0 < x <= 1: x^2 times the fifth root of x^2, by Newton.
+/// Computes x^2.4 for 0 < x <= 1 as x^2 times the fifth root of x^2, which is computed by Newton's method.
 constexpr f64 power_2_4(f64 x) {
     const f64 square = x * x;
     f64 root = 1.0;

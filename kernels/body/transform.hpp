@@ -30,7 +30,8 @@ struct viewport {
     i32 width, height;            ///< pixels
 };
 
-/// `near` below 1e-6 (or NaN) is replaced by 1e-6: nothing at or behind the eye may be projected.
+/// If `near` is below 1e-6 or NaN, 1e-6 is used instead, because no point at or behind the eye may be
+/// projected.
 [[nodiscard]] CAROUSEL_HD_INLINE viewport make_viewport(u32 width, u32 height, f32 near) {
     viewport v{};
     v.width = static_cast<i32>(width);
@@ -61,8 +62,8 @@ struct clip_vertex {
     return code | (is_finite(c.x) && is_finite(c.y) && is_finite(c.w) ? 0U : u32{out_not_finite});
 }
 
-/// Screen position of a clip-space vertex. For w below the near plane the position has no meaning (but is
-/// bounded).
+/// Screen position of a clip-space vertex. If w is below the near plane, the position is meaningless, but
+/// still bounded.
 [[nodiscard]] CAROUSEL_HD_INLINE screen_vertex project(const clip_vertex& c, const viewport& v, u32 code) {
     const f32 inverse_w = 1.0F / max_(c.w, v.near);
     const f32 limit = static_cast<f32>(screen_limit);

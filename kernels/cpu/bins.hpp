@@ -1,8 +1,7 @@
 // No include guard on purpose: part of cpu/simd_source.hpp. Sorts triangles into the tiles that their boxes
 // touch.
 
-inline constexpr i32 many_tiles = 16;  ///< a box that covers more tiles than this is treated as a special
-                                       ///< triangle
+inline constexpr i32 many_tiles = 16;  ///< a triangle whose box covers more tiles is treated as special
 
 CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, const screen_triangle& t,
                                 u32 id) {
@@ -13,8 +12,8 @@ CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, cons
     return true;
 }
 
-/// Clips a triangle of the mesh and adds the remaining parts. Adds either all parts or none, so that the call
-/// can be retried if the store is full.
+/// Clips a triangle of the mesh and adds the remaining parts. If the store has no room for all parts, adds
+/// none of them, so that the call can be retried.
 CAROUSEL_FORCE bool add_clipped(const fragment_job& job, worker_bins& bins, u32 id) {
     const u32 before = bins.special_count;
     const u32 instance = id / job.mesh.counts.triangle_count, index = id % job.mesh.counts.triangle_count;
@@ -51,8 +50,8 @@ CAROUSEL_FORCE void push(worker_bins& bins, u32 tile, u32 place) {
     page.places[page.count++] = place;
 }
 
-/// The corners of one triangle in the format of transform_listed(): x, y, 1/w and the outcode, four words
-/// each.
+/// The corners of one triangle in the format of transform_listed(): each corner has four words, which are x,
+/// y, 1/w and the outcode.
 struct corner_words {
     const u32* at[3];
 };
@@ -70,7 +69,7 @@ CAROUSEL_FORCE screen_vertex vertex_of(const u32* w) {
 CAROUSEL_FORCE u64 place_of(four_i32 v) { return __builtin_bit_cast(two_u64, v)[0]; }
 
 /// Adds one triangle to the tiles that its box touches, or to the specials. Returns false if there is no
-/// room; the triangle is then binned in the next round. x and y are processed together in each step.
+/// room; the triangle is then binned in the next round. Each step processes x and y together.
 CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, const corner_words& corners,
                                  u32 id) {
     const four_i32 p = load_four(corners.at[0]), q = load_four(corners.at[1]), r = load_four(corners.at[2]);
@@ -109,24 +108,25 @@ CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, con
     return true;
 }
 
-/// The cluster with the most recently transformed vertices: adjacent list entries usually belong to one
+/// The cluster whose vertices were transformed last, kept because adjacent list entries usually belong to one
 /// cluster.
 struct cluster_cache {
     u32 instance = ~0U, cluster = ~0U;
     listed_vertices vertices;
 };
 
-/// Up to `batch_size` entries of the list by their ids; all values read from ring memory are bounded here.
+/// The ids of up to `batch_size` entries of the list. All values that were read from ring memory are bounded
+/// here.
 struct alignas(64) listed_ids {
     u32 id[batch_size], instance[batch_size], triangle[batch_size], valid[batch_size];
-    bool in_clusters;  ///< the cluster changes at most twice from entry to entry, and every cluster of the
-                       ///< batch has a vertex list: the vertices are transformed once for all triangles of
-                       ///< the batch
+    bool in_clusters;  ///< true if the cluster changes at most twice from entry to entry, and every cluster
+                       ///< of the batch has a vertex list; the vertices are then transformed once for all
+                       ///< triangles of the batch
 };
 
 CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 count) {
     const u32 triangles = job.mesh.counts.triangle_count, limit = static_cast<u32>(job.id_limit);
-    // The unused rest of the last batch repeats its first triangle, marked not valid.
+    // The unused entries of the last batch repeat its first triangle and are marked as not valid.
     for (u32 l = count; l < batch_size; ++l) ids.id[l] = ids.id[0];
     for (u32 l = 0; l < batch_size; ++l) {
         const u32 fine = u32{ids.id[l] < limit};
@@ -149,7 +149,7 @@ CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 coun
     for (u32 l = 1; changes == 2 && ids.in_clusters && l < batch_size; ++l) ids.in_clusters = has_list(l);
 }
 
-/// Bins entries [0, count); returns the first one without room, or count.
+/// Bins entries [0, count). Returns the first entry for which there is no room, or count.
 CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins, cluster_cache& cache,
                                      const listed_ids& ids, u32 count) {
     for (u32 l = 0; l < count; ++l) {
@@ -170,7 +170,7 @@ CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins,
     return count;
 }
 
-/// The same as bin_from_clusters, for triangles that are scattered over the mesh.
+/// Does the same as bin_from_clusters for triangles that are scattered over the mesh.
 u32 bin_from_mesh(const fragment_job& job, worker_bins& bins, const listed_ids& ids, u32 count) {
     batch b;
     alignas(64) i32 first[batch_size];

@@ -12,8 +12,8 @@
 namespace carousel::kernels::cpu {
 
 inline constexpr u32 tile_width = 64, tile_height = 32;
-/// A row of keys is longer than the tile, so that a vector store that begins inside a row does not reach the
-/// next row.
+/// A row of keys is longer than a row of the tile, so that no vector store that begins inside a row reaches
+/// the next row.
 inline constexpr u32 tile_stride = tile_width + 16;
 inline constexpr u64 tile_keys = static_cast<u64>(tile_stride) * tile_height;
 
@@ -38,12 +38,12 @@ struct special_triangle {
     body::pixel_box box;
 };
 
-/// A triangle as binned for the tiles that it touches: written once and read once per tile, as two vectors of
-/// four words. The second and third corner are relative to the first, in 16 bits each, for boxes of at most
-/// 127 pixels; for larger ones only the id is used.
+/// The record of a triangle that is binned for the tiles that it touches. It is written once, and read once
+/// per tile as two vectors of four words. For boxes of at most 127 pixels, the second and third corner are
+/// relative to the first, with 16 bits per coordinate; for larger boxes, only the id is used.
 struct alignas(32) binned_triangle {
     i32 x, y;
-    u32 to_second, to_third;  ///< x in the lower, y in the upper half; both `wide_triangle` if the box
+    u32 to_second, to_third;  ///< lower half: x; upper half: y. Both words are `wide_triangle` if the box
                               ///< exceeds 127 pixels
     f32 inverse_w[3];
     u32 id;
@@ -51,7 +51,7 @@ struct alignas(32) binned_triangle {
 /// -32768 in both halves, in units of 1/256 pixel: no corner in a box of 127 pixels has this value
 inline constexpr u32 wide_triangle = 0x80008000U;
 
-/// References of one tile to its worker's triangles, as a chain of pages.
+/// One page of a chain that lists, for one tile, the triangles of one worker.
 struct bin_page {
     u32 next;  ///< index of the previous page, or no_page
     u32 count;
@@ -59,8 +59,8 @@ struct bin_page {
 };
 inline constexpr u32 no_page = ~0U;
 
-/// One worker's bins. Fixed memory: if it is full, the round ends, the tiles are rasterised, and binning
-/// continues in the next round.
+/// One worker's bins. Their memory is fixed: when it is full, the round ends, the tiles are rasterised, and
+/// binning continues in the next round.
 struct worker_bins {
     u32* heads = nullptr;  ///< one page index per tile
     special_triangle* specials = nullptr;
@@ -70,7 +70,8 @@ struct worker_bins {
     u32 special_count = 0, triangle_count = 0, page_count = 0;
 };
 
-/// The sRGB tables in the CPU's format; small, to leave the L1 cache to the tile.
+/// The sRGB tables in the format that the CPU uses. They are small, so that the tile's data stays in the L1
+/// cache.
 struct word_tables {
     u32 decode[body::decode_entries];  ///< bit patterns of the floats
     u8 encode[body::encode_entries];
@@ -83,7 +84,7 @@ struct fragment_job {
     body::shading shading;
     const word_tables* tables = nullptr;
     u32 tiles_x = 0, tiles_y = 0;
-    u32 small_count = 0, total_count = 0;  ///< bounded copies of the counters
+    u32 small_count = 0, total_count = 0;  ///< copies of the counters, limited to valid values
     u64 id_limit = 0;                      ///< max_instances * triangles
     raster_path path = raster_path::automatic;
     u8* color = nullptr;
@@ -103,7 +104,7 @@ struct entries {
     void (*raster_tile)(const fragment_job& job, u32 tile, u64* keys, bool first_round);
     void (*resolve_tile)(const fragment_job& job, u32 tile, const u64* keys);
     void (*sharpen_rows)(const sharpen_args& args, u32 begin, u32 end);
-    /// The sum over the columns of a complete block (body/block_hash.hpp); any alignment.
+    /// The sum over the columns of a complete block (body/block_hash.hpp). The block may have any alignment.
     u64 (*hash_columns_of)(const unsigned char* block);
 };
 
@@ -112,7 +113,7 @@ struct entries {
 /// Null if this processor or this build does not support it.
 [[nodiscard]] const entries* find_entries(std::string_view name);
 
-// Asynchronous entries of kernels.hpp on a CPU queue. `use` null: best_entries().
+// The functions of kernels.hpp on a CPU queue, asynchronous. If `use` is null, best_entries() is used.
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
 void generate_texture(device::queue& q, const generate_texture_args& args);
 void bound_clusters(device::queue& q, const bound_clusters_args& args);
@@ -122,11 +123,11 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args);
 void sharpen(device::queue& q, const sharpen_args& args);
 void hash_plane(device::queue& q, const hash_args& args);
 [[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);
-/// The minimum number of bytes with which run_fragment_stage still works, in many rounds (for tests).
+/// The minimum number of bytes with which run_fragment_stage works, although in many rounds (for tests).
 [[nodiscard]] u64 least_scratch_bytes(u32 width, u32 height);
 
-// The same as above, but synchronous, in the calling thread and its pool (called by the queue's worker; tests
-// choose the entries).
+// The same functions, but synchronous: they run in the calling thread and the given pool. The queue's worker
+// calls them; tests call them with the entries of their choice.
 void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, const entries& use);
 void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args, const entries& use);
 void run_sharpen(device::cpu::pool& pool, const sharpen_args& args, const entries& use);

@@ -1,7 +1,7 @@
 // Fragment stage of the CPU backend, sort-middle: each worker sorts chunks of the triangle list into its own
 // tile bins (no atomics). Then a counter assigns the tiles to the workers, which raster and resolve them. The
-// bins' memory is fixed: when one worker's bins are full, the round ends, the tiles raster the triangles
-// binned so far, and the rest follows in further rounds; nothing is dropped.
+// bins' memory is fixed: when one worker's bins are full, the round ends, the triangles binned so far are
+// rasterised, and the remaining triangles follow in further rounds. No triangle is dropped.
 #include <atomic>
 #include <vector>
 
@@ -50,7 +50,7 @@ u32 cut_scratch(fragment_job& job, const fragment_stage_args& args, u32 pool_siz
     job.visibility = reinterpret_cast<u64*>(at);
     at += align_block(tiles * tile_keys * sizeof(u64));
     const u64 left = args.scratch_bytes - static_cast<u64>(at - args.scratch);
-    // If memory does not suffice for all threads, fewer of them sort.
+    // If the memory does not suffice for all threads, fewer threads sort triangles.
     const u64 most = left / least_slice(tiles);
     const u32 workers = static_cast<u32>(body::min_<u64>(body::min_<u64>(pool_size, most), max_workers));
     const u64 slice = left / workers / block_alignment * block_alignment;
@@ -96,8 +96,8 @@ fragment_job make_job(const fragment_stage_args& args) {
     return job;
 }
 
-/// One round of binning. `progress[c]` is the first remaining list position of chunk c. Returns true if none
-/// remains.
+/// One round of binning. `progress[c]` is the first list position of chunk c that is not binned yet. Returns
+/// true if all positions are binned.
 bool bin_round(device::cpu::pool& pool, const fragment_job& job, const entries& use, u32 chunk,
                std::vector<u32>& progress) {
     const u64 tiles = static_cast<u64>(job.tiles_x) * job.tiles_y;
@@ -146,8 +146,8 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
     for (bool first = true, last = false; !last; first = false) {
         last = bin_round(pool, job, use, chunk, progress);
         pool.parallel_for(tiles, 4, [&](u64 begin, u64 end, unsigned) {
-            // Keys are kept in memory only if there are several rounds; otherwise they never leave the
-            // nearest caches.
+            // Keys are stored in the visibility buffer only if there are several rounds; with one round they
+            // stay in the nearest caches.
             alignas(64) u64 own[tile_keys];
             const bool only = first && last;
             for (u64 t = begin; t < end; ++t) {

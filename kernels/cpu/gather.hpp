@@ -1,6 +1,6 @@
 // No include guard on purpose: part of cpu/simd_source.hpp, inside the namespace of one instruction set.
-// Collects triangles on the screen into structure-of-arrays batches: from the mesh by their indices, or from
-// the vertices of their cluster, transformed once.
+// Collects screen triangles into structure-of-arrays batches. Their corners come from the mesh by their
+// indices, or from the vertices of their cluster, which are transformed once.
 
 inline constexpr u32 batch_size = 64;
 
@@ -16,9 +16,9 @@ inline screen_vertex corner(const batch& b, u32 k, u32 l) {
     return {b.x[k][l], b.y[k][l], b.w[k][l], b.code[k][l]};
 }
 
-/// Copies four words, from any address: one load and one store, whereas a gather would load each word
-/// separately. Where three words are needed (here and in take_columns), a fourth one is read as well: this is
-/// safe because no array read this way is the last one of its block.
+/// Copies four words from any address by one load and one store; a gather would load each word separately. If
+/// only three words are needed (here and in take_columns), the word after them is read as well. This is safe
+/// because no array that is read this way is the last one of its block.
 using words4 = u32 __attribute__((vector_size(16)));
 CAROUSEL_FORCE void take4(u32* to, const void* from) {
     words4 v;
@@ -26,8 +26,8 @@ CAROUSEL_FORCE void take4(u32* to, const void* from) {
     *reinterpret_cast<words4*>(to) = v;
 }
 
-/// Four words from each of eight addresses, transposed: from(l)[c] becomes word l of column c. A column that
-/// is not needed may be null.
+/// Four columns into which take_columns() transposes four words from each of eight addresses: from(l)[c]
+/// becomes word l of column c. The pointer to a column that is not needed may be null.
 struct four_columns {
     void* at[4];
 };
@@ -57,7 +57,7 @@ CAROUSEL_FORCE void take_columns(const four_columns& to, const From& from) {
 #endif
 }
 
-/// The inverse: stores eight groups of four consecutive words.
+/// The inverse of take_columns(): stores eight groups of four consecutive words.
 CAROUSEL_FORCE void put_columns(u32* to, const i32* x, const i32* y, const f32* w, const u32* code) {
 #if defined(__AVX2__)
     const auto column = [](const void* from) { return _mm256_load_ps(static_cast<const f32*>(from)); };
@@ -78,8 +78,8 @@ CAROUSEL_FORCE void put_columns(u32* to, const i32* x, const i32* y, const f32* 
 #endif
 }
 
-/// Points of a mesh, and the results of transform_vertex() for them with one matrix. `inside`: the points'
-/// outcodes are known to be 0.
+/// Points of a mesh, and the results of transforming them with one matrix as transform_vertex() does.
+/// `inside`: the points' outcodes are known to be 0.
 template <u32 n>
 struct alignas(64) points {
     f32 px[n], py[n], pz[n];
@@ -89,7 +89,7 @@ struct alignas(64) points {
 };
 template <bool inside, u32 n>
 CAROUSEL_FORCE void transform_points(points<n>& p, const viewport& view_in, const f32* clip_in) {
-    const viewport view = view_in;  // copies: no store can alias them
+    const viewport view = view_in;  // local copies, which no store can alias
     f32 clip[12];
     for (u32 i = 0; i < 12; ++i) clip[i] = clip_in[i];
     for (u32 l = 0; l < n; ++l) {
@@ -99,7 +99,8 @@ CAROUSEL_FORCE void transform_points(points<n>& p, const viewport& view_in, cons
     }
 }
 
-/// The vertices of a cluster on the screen, in the order of its list; four words each: x, y, 1/w, outcode.
+/// The screen vertices of a cluster, in the order of its list. Each vertex has four words: x, y, 1/w,
+/// outcode.
 struct alignas(64) listed_vertices {
     u32 words[cluster_vertices * 4];
 };
@@ -116,7 +117,7 @@ CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh
     for (u32 start = 0; start < count; start += step) {
         for (u32 l = 0; l < step; ++l)
             number[l] = min_(bounds.first_vertex + numbers[start + l],
-                             last);  // zeros after the end of the list: these entries repeat the first vertex
+                             last);  // unused numbers are 0, which repeats the first vertex
         for (u32 l = 0; l < step; l += 8)
             take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}},
                          [&](u32 k) { return mesh.positions + static_cast<u64>(number[l + k]) * 3; });
@@ -138,9 +139,9 @@ CAROUSEL_FORCE void spread_listed(batch& b, const listed_vertices& from, const u
                          [&](u32 i) { return from.words + 4 * (corners[l + i] >> (8 * k) & 255U); });
 }
 
-/// Corners of `batch_size` triangles, computed from the mesh. first[l]: position of triangle l's first index
-/// in the mesh's indices; instance[l]: the record with its matrix. Both are within bounds; the indices are
-/// checked here.
+/// Computes the corners of `batch_size` triangles from the mesh. first[l] is the position of the first index
+/// of triangle l in the mesh's indices; records[instance[l]] contains its matrix. The caller guarantees that
+/// both are within bounds; the indices are checked here.
 CAROUSEL_FORCE void gather_corners(batch& b, const mesh_view& mesh, const viewport& view,
                                    const instance_record* records, const u32* instance, const i32* first) {
     const u32 limit = mesh.counts.vertex_count;

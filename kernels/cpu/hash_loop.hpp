@@ -1,5 +1,5 @@
-// No include guard on purpose: part of cpu/simd_source.hpp, inside the namespace of one instruction set. The
-// columns of one block of body/block_hash.hpp, in vectors.
+// No include guard on purpose: part of cpu/simd_source.hpp, inside the namespace of one instruction set.
+// Computes the columns of one block of body/block_hash.hpp with vectors.
 
 #if defined(__AVX512F__)
 inline constexpr u32 hash_lanes = 8;
@@ -9,7 +9,7 @@ inline constexpr u32 hash_lanes = 4;
 inline constexpr u32 hash_lanes = 2;
 #endif
 using hash_vector = u64 __attribute__((vector_size(hash_lanes * 8)));
-/// Number of vectors, in each half of the columns, that a pass holds in registers.
+/// Number of vectors that a pass keeps in registers for each half of the columns.
 inline constexpr u32 hash_together = hash_lanes >= 4 ? hash_columns / 2 / hash_lanes : 4;
 
 struct hash_keys {
@@ -53,7 +53,7 @@ CAROUSEL_FORCE hash_vector hash_mixes(hash_vector z) {
     return z ^ z >> 31U;
 }
 
-/// The sum over the columns of a block of hash_block_bytes; any alignment.
+/// The sum over the columns of a block of hash_block_bytes bytes, which may have any alignment.
 u64 hash_columns_of(const unsigned char* block) {
     constexpr u32 half = hash_columns / 2;
     hash_vector sum{};

@@ -19,8 +19,8 @@ namespace {
 
 constexpr u64 blocks_at_once = 32;
 
-/// A block's bytes in contiguous memory: in place if the block is whole and the plane dense, else gathered
-/// into `room` and padded with zeros.
+/// Returns a block's bytes in contiguous memory: the plane's own memory if the block is whole and the plane
+/// dense; otherwise `room`, into which the bytes are copied and padded with zeros.
 const unsigned char* block_of(const body::hash_view& in, u64 index, unsigned char* room) {
     const u64 begin = index * body::hash_block_bytes,
               end = std::min(in.bytes(), begin + body::hash_block_bytes);

@@ -1,31 +1,32 @@
-// No include guard on purpose: part of cpu/simd_source.hpp. Shades the pixels of one tile, a row of 64 at a
-// time, each step as a loop over the row that the compiler vectorises.
+// No include guard on purpose: part of cpu/simd_source.hpp. Shades the pixels of one tile, a row of 64 pixels
+// at a time. Each step is a loop over the row, which the compiler vectorises.
 
 inline constexpr u32 row = tile_width;
 static_assert(row % 16 == 0, "the members below are read and written as whole vectors");
 
-/// Adjacent pixels of one triangle are a run: its corners are fetched and transformed once, and distributed
-/// to its pixels.
+/// Adjacent pixels of one triangle form a run. The triangle's corners are fetched and transformed once per
+/// run, and distributed to the pixels of the run.
 struct alignas(64) shaded_row {
     u32 triangle[row];  ///< index in the mesh; 0 if nothing is visible
     u32 instance[row];  ///< no_page if nothing is visible
-    u32 run[row];  ///< number of the pixel's run: 0 for the first pixel, then that of the left neighbour or
-                   ///< one more
+    u32 run[row];  ///< number of the pixel's run: 0 for the first pixel; for others, the number of the left
+                   ///< neighbour's run, or one more if a new run begins
     u32 run_triangle[row];
-    u32 index[row * 4];             ///< three vertices per run, bounded
-    f32 corner[3][8][row + lanes];  ///< the corners of a run, as in shaded_vertex; the clip position's x, y
-                                    ///< and w then replace x, y and z. Reads may extend past the end by one
-                                    ///< vector
-    f32 at[9][row];                 ///< per pixel: up to three numbers of each corner, corner by corner
+    u32 index[row * 4];             ///< three vertex numbers per run, limited to valid ones
+    f32 corner[3][8][row + lanes];  ///< the corners of a run, with the fields of shaded_vertex; later x, y
+                                    ///< and w of the clip position replace x, y and z. Reads may extend past
+                                    ///< the end by one vector
+    f32 at[9][row];  ///< for each pixel, up to three numbers of the first corner, then those of the second
+                     ///< and of the third
     f32 bary[3][row];
     f32 n[3][row];
-    u32 edge[row];  ///< wireframe: 1 on an edge of its triangle
+    u32 edge[row];  ///< for the wireframe: 1 if the pixel is on an edge of its triangle
     u32 color[row];
     u32 texel[4][row], fraction_x[row], fraction_y[row];
-    u32 value[3][row];  ///< filtered texture, per channel: 0..1020
+    u32 value[3][row];  ///< filtered texture value of each channel: 0..1020
     u32 runs;           ///< rounded up to whole vectors; last, so that the arrays before it stay aligned
 };
-/// A range of a corner's numbers.
+/// A range of the eight numbers of a corner.
 struct numbers {
     u32 first, count;
 };
@@ -52,7 +53,7 @@ CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
     for (u32 i = 0; i < runs * 4; ++i) r.index[i] = r.index[i] < limit ? r.index[i] : 0U;
 }
 
-/// Eight vertices, to[c][l] = number c of vertex index[4 * l].
+/// Loads eight vertices: to[c][l] is number c of vertex index[4 * l].
 CAROUSEL_FORCE void take_vertices(f32 (*to)[row + lanes], u32 at, const shaded_vertex* vertices,
                                   const u32* index) {
 #if defined(__AVX2__)
@@ -85,7 +86,7 @@ CAROUSEL_FORCE void take_vertices(f32 (*to)[row + lanes], u32 at, const shaded_v
 #endif
 }
 
-/// The corners of all runs, with their positions as clip positions.
+/// Loads the corners of all runs and transforms their positions into clip positions.
 CAROUSEL_FORCE void take_corners(shaded_row& r, const fragment_job& job, const instance_record& record) {
     const u32 runs = r.runs;
     for (u32 k = 0; k < 3; ++k) {
@@ -99,8 +100,8 @@ CAROUSEL_FORCE void take_corners(shaded_row& r, const fragment_job& job, const i
     }
 }
 
-/// at[k * count + c][l] = corner[k][first + c][run[l]]. A vector of pixels spans no more runs than it has
-/// lanes, so one load and one permutation suffice.
+/// Distributes the corners' numbers to the pixels: at[k * count + c][l] = corner[k][first + c][run[l]]. A
+/// vector of pixels spans at most as many runs as it has lanes, so one load and one permutation suffice.
 CAROUSEL_FORCE void spread(shaded_row& r, numbers which) {
 #if defined(__AVX512F__)
     for (u32 l = 0; l < row; l += 16) {
@@ -132,8 +133,8 @@ CAROUSEL_FORCE void spread(shaded_row& r, numbers which) {
 #endif
 }
 
-/// to[l] = table[at[l]] for a row, one word at a time, which is cheaper than the vector gathers of today's
-/// processors. The empty asm statement keeps the compiler from using gathers.
+/// Sets to[l] = table[at[l]] for a row, one word at a time, which costs less than the vector gathers of
+/// today's processors. The empty asm statement keeps the compiler from using gathers.
 template <typename Word>
 CAROUSEL_FORCE void take_words(u32* to, const Word* table, const u32* at) {
 #pragma GCC unroll 8
@@ -171,7 +172,7 @@ CAROUSEL_FORCE void row_barycentrics(shaded_row& r, const fragment_job& job, u32
     }
 }
 
-/// After row_barycentrics; uses its corners.
+/// Called after row_barycentrics, because it uses the corners that row_barycentrics has distributed.
 CAROUSEL_FORCE void row_edges(shaded_row& r, const fragment_job& job, u32 x0, u32 y) {
     const f32 py = centre_y(job.shading, y), step_x = job.shading.scale_x, step_y = job.shading.scale_y;
     for (u32 l = 0; l < row; ++l) {
@@ -183,7 +184,7 @@ CAROUSEL_FORCE void row_edges(shaded_row& r, const fragment_job& job, u32 x0, u3
     }
 }
 
-/// One component of the `width` components of the last spread().
+/// Interpolates one component of the last spread(), which distributed `width` components per corner.
 CAROUSEL_FORCE f32 blended(const shaded_row& r, const barycentrics& b, u32 l, u32 component, u32 width) {
     return blend(b, r.at[component][l], r.at[width + component][l], r.at[2 * width + component][l]);
 }
@@ -198,7 +199,7 @@ CAROUSEL_FORCE void row_normals(shaded_row& r, const instance_record& record) {
     }
 }
 
-/// filtered() for the three channels, red and blue together as long as they fit into 16 bits.
+/// Computes filtered() for the three channels. Red and blue share a word as long as each fits into 16 bits.
 CAROUSEL_FORCE void filter_row(const shaded_row& r, u32 (&to)[3][row]) {
     constexpr u32 pair = 0xff00ffU;
     for (u32 l = 0; l < row; ++l) {
@@ -248,7 +249,8 @@ CAROUSEL_FORCE void row_lit(shaded_row& r, const fragment_job& job) {
     for (u32 l = 0; l < row; ++l) r.color[l] = rgba(at[0][l], at[1][l], at[2][l]);
 }
 
-/// Colours of all pixels of the row that show `instance`; the values in the other lanes are not used.
+/// Computes the colours of the row's pixels that show `instance`; the values of the other pixels are not
+/// used.
 void row_instance(shaded_row& r, const fragment_job& job, u32 instance, u32 x0, u32 y) {
     const instance_record record = job.in.instances[instance];
     take_corners(r, job, record);
@@ -281,8 +283,8 @@ void resolve_tile(const fragment_job& job, u32 tile_index, const u64* tile_keys_
         u32 pattern[4];  // the background's dither has a period of four pixels, and x0 is a multiple of it
         for (u32 l = 0; l < 4; ++l) pattern[l] = background(x0 + l, y0 + y, height);
         for (u32 l = 0; l < row; l += 4) __builtin_memcpy(out + l, pattern, sizeof pattern);
-        // Beyond the picture a tile's keys are empty, like those of all pixels that show nothing; no triangle
-        // has the id ~0.
+        // The keys of a tile are empty for pixels beyond the picture and for pixels without a triangle; no
+        // triangle has the id ~0.
         u32 visible = 0;
         for (u32 l = 0; l < row; ++l) {
             const u32 id = static_cast<u32>(keys[l]);

@@ -1,10 +1,10 @@
-// No include guard on purpose: part of cpu/simd_source.hpp. The row's texture values for mip levels or
-// several textures; the steps are those of body/mip.hpp, vectorised. Runs after row_barycentrics, because it
-// uses its indices and weights.
+// No include guard on purpose: part of cpu/simd_source.hpp. Computes a row's texture values if there are mip
+// levels or several textures, with the steps of body/mip.hpp, vectorised. Runs after row_barycentrics, whose
+// indices and weights it uses.
 
 void row_mapped(shaded_row& r, const fragment_job& job, u32 x0, u32 y) {
     alignas(64) f32 slope_x[3][row], slope_y[3][row], us[row], vs[row];
-    spread(r, of_position);  // the normals have overwritten the positions
+    spread(r, of_position);  // needed again, because the normals have overwritten the positions
     const f32 py = centre_y(job.shading, y), step_x = job.shading.scale_x, step_y = job.shading.scale_y;
     for (u32 l = 0; l < row; ++l) {
         const weight_slopes s = slopes_at(centre_x(job.shading, x0 + l), py, step_x, step_y,

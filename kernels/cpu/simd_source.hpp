@@ -1,7 +1,7 @@
 // No include guard on purpose: included once by each cpu/simd_NAME.cpp, which defines CAROUSEL_SIMD (the
-// namespace) and is compiled for one instruction set. Nothing in here may call a function that is neither
-// forced inline nor local to the namespace: the linker could keep this file's copy of that function for the
-// whole program.
+// namespace) and is compiled for one instruction set. Code in this file may call only functions that are
+// forced inline or local to the namespace. For any other function, the linker could use the copy that was
+// compiled for this instruction set in the whole program.
 
 #include "kernels/body/block_hash.hpp"
 #include "kernels/body/clip.hpp"
@@ -26,7 +26,7 @@ inline constexpr u32 lanes = 16;  ///< words per vector
 inline constexpr u32 lanes = 8;
 #endif
 
-/// Bit l is the sign of word l of `lanes`.
+/// Returns a word in which bit l is the sign of word l of `lanes`.
 CAROUSEL_FORCE u32 mask_of(const i32* words) {
 #if defined(__AVX512F__)
     return _mm512_cmplt_epi32_mask(_mm512_load_si512(words), _mm512_setzero_si512());
@@ -41,7 +41,7 @@ CAROUSEL_FORCE u32 mask_of(const i32* words) {
 }
 
 namespace {
-// Each of these uses declarations of the preceding ones.
+// Each of these files uses declarations of the preceding files.
 // clang-format off
 #include "kernels/cpu/gather.hpp"
 #include "kernels/cpu/vertices.hpp"

@@ -17,8 +17,8 @@ CAROUSEL_FORCE pixel_box within(const tile_place& tile, const pixel_box& box) {
             min_(box.y1, tile.y + static_cast<i32>(tile_height) - 1)};
 }
 
-/// The smaller key. The highest bit of every key, including the empty key, is set, since no depth is
-/// negative; so signed comparison, which vectors support, gives the same order.
+/// The smaller key. The highest bit of every key is set, because no depth is negative; it is also set in the
+/// empty key. So a signed comparison, which vectors support, gives the same order.
 CAROUSEL_FORCE u64 nearer(u64 a, u64 b) { return static_cast<i64>(a) < static_cast<i64>(b) ? a : b; }
 
 inline constexpr i32 span = 16;  ///< pixels per vector step
@@ -26,9 +26,9 @@ inline constexpr i32 span = 16;  ///< pixels per vector step
 CAROUSEL_FORCE bool none_negative(i32 a, i32 b, i32 c) { return (a | b | c) >= 0; }
 CAROUSEL_FORCE bool none_negative(f64 a, f64 b, f64 c) { return (a >= 0) & (b >= 0) & (c >= 0); }
 
-/// Rasterises the box of one triangle, 16 pixels of a row at a time. `Int` as in edge_functions: i32, or f64,
-/// which holds every edge's value exactly (50 bits), converts to the same float, and has vectors even below
-/// AVX-512.
+/// Rasterises the box of one triangle, 16 pixels of a row at a time. `Int` is the type of edge_functions: i32
+/// or f64. f64 represents every edge's value exactly (50 bits), converts to the same float, and has vector
+/// instructions even below AVX-512.
 template <typename Int>
 CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t, const pixel_box& box,
                                 u32 id) {
@@ -74,7 +74,7 @@ CAROUSEL_FORCE void raster_any(const tile_place& tile, const screen_triangle& t,
     }
 }
 
-/// The farthest depth (1/w) that a tile shows; 0 if some pixel is empty.
+/// The depth (1/w) of the farthest pixel of a tile; 0 if some pixel is empty.
 CAROUSEL_FORCE f32 farthest_of(const tile_place& tile, const viewport& view) {
     const i32 columns = min_(static_cast<i32>(tile_width), view.width - tile.x),
               rows = min_(static_cast<i32>(tile_height), view.height - tile.y);
@@ -86,7 +86,7 @@ CAROUSEL_FORCE f32 farthest_of(const tile_place& tile, const viewport& view) {
     return float_of(~largest);
 }
 
-/// True if the triangle could show a pixel of the box that is nearer than `farthest`.
+/// Returns true if the triangle may cover a pixel of the box at a depth nearer than `farthest`.
 CAROUSEL_FORCE bool may_show(const screen_triangle& t, const pixel_box& box, f32 farthest) {
     if (nearest_corner(t) < farthest) return false;
     const edge_functions<f64> e = edges_at<f64>(t, box.x0, box.y0);
@@ -100,12 +100,12 @@ CAROUSEL_FORCE bool may_show(const screen_triangle& t, const pixel_box& box, f32
              farthest);
 }
 
-/// Set-up of many triangles in one tile, one per lane.
+/// The set-up values of many triangles in one tile, one triangle per lane.
 struct alignas(64) stamps {
     i32 e[3][batch_size], step_x[3][batch_size], step_y[3][batch_size], bias[3][batch_size];
     f32 inverse_area[batch_size], wa[batch_size], to_b[batch_size], to_c[batch_size];
     i32 at[batch_size], columns[batch_size], rows[batch_size];
-    i32 small_columns[batch_size], small_rows[batch_size];  ///< 0 for all except the small ones
+    i32 small_columns[batch_size], small_rows[batch_size];  ///< 0 for all triangles that are not small
     u32 kind[batch_size];
 };
 enum stamp_kind : u32 {
@@ -126,9 +126,9 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
         const i32 x0 = max_(whole.x0, tile.x), y0 = max_(whole.y0, tile.y);
         const i32 x1 = min_(whole.x1, right), y1 = min_(whole.y1, bottom);
         const i32 columns = x1 - x0 + 1, rows = y1 - y0 + 1;
-        // Computed in 32 bits, which are exact for narrow triangles. Below AVX-512 there are no vector
-        // instructions for 64-bit products and their conversion to float, so they would make the whole loop
-        // scalar. The other triangles go to raster_any, which does its own set-up.
+        // The area is computed in 32 bits, which is exact for narrow triangles. Below AVX-512 there are no
+        // vector instructions for 64-bit products and their conversion to float, so 64-bit products would
+        // make the whole loop scalar. The other triangles go to raster_any, which does its own set-up.
         const i32 area = static_cast<i32>(static_cast<u32>(t.bx - t.ax) * static_cast<u32>(t.cy - t.ay) -
                                           static_cast<u32>(t.by - t.ay) * static_cast<u32>(t.cx - t.ax));
         const u32 slim = u32{narrow(t)};
@@ -138,7 +138,7 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
             alive * (little ? u32{stamp_small}
                             : (u32{columns <= slim_columns} & slim ? u32{stamp_slim} : u32{stamp_rows}));
         s.kind[l] = kind;
-        // Lanes that are not narrow may wrap here; they are not used.
+        // The values of triangles that are not narrow may wrap here; these values are not used.
         const u32 ox = static_cast<u32>(x0 * subpixels + subpixels / 2),
                   oy = static_cast<u32>(y0 * subpixels + subpixels / 2);
         const u32 px[3] = {static_cast<u32>(t.ax) - ox, static_cast<u32>(t.bx) - ox,
@@ -164,8 +164,8 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
     }
 }
 
-/// Draws a vector of small triangles: computes coverage and depth of one pixel of each triangle at a time,
-/// and updates the keys one by one.
+/// Draws a vector of small triangles. Each step computes coverage and depth of one pixel per triangle, and
+/// then updates the keys one by one.
 CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_place& tile, u32 first) {
     i32 columns = 0, rows = 0;
     for (u32 l = first; l < first + lanes; ++l) {
@@ -210,7 +210,7 @@ CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_pl
     }
 }
 
-/// One triangle of at most eight columns from its set-up, one row of pixels per step.
+/// Draws one triangle of at most eight columns, using its set-up values, one row of pixels per step.
 CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_place& tile, u32 at) {
     alignas(32) u32 e[3][slim_columns];
     for (u32 i = 0; i < 3; ++i) {
@@ -244,7 +244,7 @@ CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_plac
     }
 }
 
-/// Loads a batch's triangles from the records of the binning.
+/// Loads the triangles of a batch from the records that binning has stored.
 CAROUSEL_FORCE void take_binned(batch& b, const fragment_job& job, const binned_triangle* triangles,
                                 u32* places, u32 count) {
     alignas(64) u32 to_second[batch_size], to_third[batch_size];
@@ -303,7 +303,7 @@ void raster_tile(const fragment_job& job, u32 tile_index, u64* tile_keys_at, boo
     if (first_round) {
         for (u64 i = 0; i < tile_keys; ++i) tile.keys[i] = empty_key;
     }
-    batch b{};  // stale entries of a short batch are computed as well, and not used
+    batch b{};  // the unused entries of a short batch are computed as well, but their results are not used
     stamps s;
     u32 places[batch_size];
     for (u32 w = 0; w < job.workers; ++w) {

@@ -10,8 +10,8 @@
 namespace carousel::kernels::cpu {
 namespace {
 
-// Vertex stage of the CPU backend: instances, then chunks of clusters, distributed over the pool. The order
-// of the triangle list depends on the threads; the picture does not.
+// Vertex stage of the CPU backend. First the instances and then chunks of clusters are distributed over the
+// pool. The order of the triangle list depends on the timing of the threads, but the picture does not.
 
 constexpr u64 cluster_chunk = 32;
 
@@ -66,8 +66,8 @@ void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, co
     const u32 clusters = cluster_count(job.mesh.counts);
     list_totals totals;
     pool.parallel_for(u64{clusters} * job.instance_count, cluster_chunk, [&](u64 begin, u64 end, unsigned) {
-        u32 small[cluster_chunk * cluster_triangles + 1];  // one extra element: the inner loop stores before
-                                                           // it increments the count
+        u32 small[cluster_chunk * cluster_triangles + 1];  // one extra element, because the inner loop stores
+                                                           // a triangle before it increments the count
         u32 large[cluster_chunk * cluster_triangles + 1];
         classified found{small, large};
         for (u64 flat = begin; flat < end; ++flat) {

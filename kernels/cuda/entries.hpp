@@ -1,5 +1,6 @@
 #pragma once
-// Implements kernels.hpp on a CUDA queue: launches on its stream. A refused launch throws cuda_error.
+// The functions of kernels.hpp on a CUDA queue: each launches kernels on the queue's stream. A refused launch
+// throws cuda_error.
 
 #include "kernels/kernels.hpp"
 

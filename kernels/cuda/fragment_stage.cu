@@ -5,12 +5,13 @@
 //   large   one block per tile of 64x64 pixels, which scans all larger triangles and skips those that are
 //           hidden; a triangle that does not fit into their store is drawn by its warp
 // Each tier computes the same integer edges and the same depth, so the picture does not depend on the tier.
-// Grids that may have no work fill the device only once: blocks that wait for others to end and then find no
-// work cost microseconds. Each kernel begins while its predecessor ends (launch.cuh). raster_small sets up
-// its first triangles while the keys are cleared. raster_large runs concurrently with the rest of
-// raster_small, since both only take minima; it ends after raster_small, so that the tiles and the resolve
-// see the results of both. Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. Setting all bits
-// initialises keys and counter alike: the counter's value is its stored word plus one.
+// A grid that may have no work has only as many blocks as the device can run at once, because blocks that
+// start after others have ended and then find no work cost microseconds. Each kernel begins while its
+// predecessor ends (launch.cuh). raster_small sets up its first triangles while the keys are cleared.
+// raster_large runs concurrently with the rest of raster_small, which is correct because both only take
+// minima. raster_large ends after raster_small, so that the tiles and the resolve see the results of both.
+// Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. Both the keys and the counter are
+// initialised by setting all bits; the counter's value is therefore its stored word plus one.
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/large.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -26,8 +27,8 @@ __global__ void __launch_bounds__(256) clear(uint4* words, u32 count) {
     if (i < count) words[i] = {~0U, ~0U, ~0U, ~0U};
 }
 
-/// Small triangles, one thread each. A triangle's reads depend on each other (list, indices, positions), so
-/// the list is prefetched two triangles ahead and the indices one.
+/// Small triangles, one thread each. The reads of a triangle depend on each other (list, then indices, then
+/// positions). So the list is read two triangles in advance, and the indices one triangle in advance.
 __global__ void __launch_bounds__(256, resident_blocks(5))
     raster_small(const __grid_constant__ raster_args a) {
     const u32 small = small_count(a), stride = gridDim.x * blockDim.x;
@@ -35,7 +36,7 @@ __global__ void __launch_bounds__(256, resident_blocks(5))
     u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x;
     u32 id = listed(at), next = listed(at + stride);
     screen_triangle t = fetch_small(a, corners_of(a, id));
-    wait_for_last();   // until the keys are cleared; the code above reads only the frame's input
+    wait_for_last();   // waits until the keys are cleared; the code above reads only the frame's input
     let_next_begin();  // called only after the wait, because raster_large relies on the cleared keys and
                        // header without waiting itself
     for (; at < small; at += stride) {
@@ -105,7 +106,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
             launch_after("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, q, a);
             launch_after("raster_large", raster_large, large_blocks, 256, q, a);
         } else {
-            // In stream order after the clear kernel, because raster_large itself does not wait for it.
+            // Launched in stream order after the clear kernel, because raster_large itself does not wait for
+            // that kernel.
             launch("raster_large", raster_large, large_blocks, 256, q, a);
         }
         if (a.path != raster_path::medium)

@@ -54,7 +54,7 @@ __global__ void sharpen_pixels(const u32* in, u32* out, i32 width, i32 height, i
         out[i64{y} * width + x] = body::sharpen_pixel(in, width, height, x, y, strength);
 }
 
-/// One thread per cluster; runs once per mesh.
+/// Runs once per mesh, with one thread per cluster.
 __global__ void fill_clusters(mesh_view mesh, cluster_bounds* out, u16* numbers, u32* corners) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < cluster_count(mesh.counts)) body::describe_cluster(mesh, i, out, numbers, corners);

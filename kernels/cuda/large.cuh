@@ -1,8 +1,8 @@
 #pragma once
-// The warp tier: clips where necessary, rasters boxes of medium size and slivers, and passes larger ones to
-// the tiles (tiles.cuh). Each lane reads and sets up its own triangle, so that many reads are in flight at
-// once; then all lanes together raster these triangles, one after another. Included only by
-// fragment_stage.cu.
+// The warp tier: clips triangles where necessary, rasters slivers and triangles with boxes of medium size,
+// and passes larger triangles to the tiles (tiles.cuh). Each lane reads and sets up its own triangle, so that
+// many reads are in flight at once; then all lanes together raster these triangles, one after another.
+// Included only by fragment_stage.cu.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -43,7 +43,8 @@ __device__ __forceinline__ void raster_lanes(const raster_args& a, u32 lanes, co
     }
 }
 
-/// The same for slivers. A separate function, so that it takes no registers from the more frequent cases.
+/// The same for slivers. This is a separate function so that it does not increase the number of registers in
+/// the more frequent cases.
 __device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, const screen_triangle& mine,
                                             u32 id) {
     for (; lanes != 0; lanes &= lanes - 1) {
@@ -53,8 +54,8 @@ __device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, con
     }
 }
 
-/// Stores a triangle of each lane in `lanes` in the tiles' store; returns the lanes whose triangle did not
-/// fit.
+/// For each lane in `lanes`, stores the lane's triangle in the tiles' store. Returns the lanes whose triangle
+/// did not fit.
 __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, const screen_triangle& t,
                                              const pixel_box& box, u32 id) {
     if (lanes == 0) return 0;
@@ -72,12 +73,12 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
     return __ballot_sync(~0U, mine && !room);
 }
 
-/// All triangles that are not small; with path medium or large, every triangle of the list.
+/// Draws all triangles that are not small; with the path medium or large, draws every triangle of the list.
 __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ raster_args a) {
     let_next_begin();
-    // This kernel does not wait at the start. If this kernel follows raster_small, all blocks of raster_small
-    // have waited for the clear (fragment_stage.cu), and both kernels access shared data only by atomics. On
-    // the other paths it is launched in stream order.
+    // This kernel does not need to wait at the start. If it follows raster_small, all blocks of raster_small
+    // have waited until the keys are cleared (fragment_stage.cu), and both kernels access shared data only by
+    // atomics. On the other paths this kernel is launched in stream order.
     const u32 small = from_first(small_count(a));
     const u64 begin = a.path == raster_path::automatic ? small : 0U;
     const u64 end = u64{small} + from_first(large_count(a));
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ r
             if (slivers != 0) raster_slivers(a, slivers, t, id);
         }
     }
-    wait_for_last();  // at the end: small triangles may be drawn concurrently
+    wait_for_last();  // the wait is at the end, because small triangles may be drawn concurrently
 }
 
 }  // namespace

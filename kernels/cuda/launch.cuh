@@ -52,7 +52,7 @@ inline u32 blocks_for(u64 count, u64 threads, u64 each = 1) {
     return static_cast<u32>(blocks == 0 ? 1 : (blocks > 0x7fffffffULL ? 0x7fffffffULL : blocks));
 }
 
-/// A property of the current device; `otherwise` if the query fails.
+/// Returns a property of the current device, or `otherwise` if the query fails.
 inline u32 property(cudaDeviceAttr which, u32 otherwise) {
     int device = 0, value = 0;
     if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, which, device) != cudaSuccess)
@@ -69,8 +69,9 @@ inline bool may_overlap(void (*kernel)(Args)) {
     return may;
 }
 
-/// Launches in stream order; launch_after() may overlap with the predecessor. All kernels of one frame must
-/// use the same one of these two functions, so that they can run as a graph (device/same_work.hpp).
+/// launch() launches a kernel in stream order; a kernel launched by launch_after() may overlap with its
+/// predecessor. Every kernel of a frame's own work must be launched by one of these two functions, so that
+/// the work can run as a graph (device/same_work.hpp).
 template <typename... P>
 inline void launch(const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads, device::queue& q,
                    const std::type_identity_t<P>&... args) {
@@ -85,7 +86,7 @@ inline void launch_after(const char* name, void (*kernel)(Args), dim3 blocks, di
           std::string("launch of kernel ") + name);
 }
 
-/// Number of blocks of a grid-stride loop over at most `count` items: enough to fill the device, no more.
+/// Number of blocks of a grid-stride loop over at most `count` items: at most as many as fill the device.
 inline u32 blocks_striding(u64 count, u64 threads, u32 per_multiprocessor) {
     const u32 most = multiprocessors() * per_multiprocessor, needed = blocks_for(count, threads);
     return needed < most ? needed : most;

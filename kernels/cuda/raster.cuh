@@ -19,12 +19,14 @@ struct scratch_header {
     u32 large;  ///< number of triangles passed to the tiles, minus one; may exceed large_capacity
 };
 
-/// A triangle for the tiles: whole, or one of the fan of a clipped triangle.
+/// A triangle for the tiles: a whole triangle, or one triangle of the fan into which a clipped triangle is
+/// split.
 struct alignas(16) large_triangle {
     screen_triangle t;
     u32 id;
 };
-/// The bounding box of its pixels, both ends included; stored separately, because every tile reads all boxes.
+/// The bounding box of a large triangle's pixels, both ends included. Boxes are stored separately, because
+/// every tile reads all of them.
 struct alignas(8) large_box {
     u16 x0, y0, x1, y1;
 };
@@ -49,7 +51,7 @@ __device__ __forceinline__ u32 large_count(const raster_args& a) {
     return min_(a.in.counters->large, a.id_limit - small_count(a));
 }
 
-/// The corners of a triangle as vertex numbers of its mesh. `first` is ~0 for a triangle to be skipped.
+/// The vertex numbers of a triangle's corners. If the triangle is to be skipped, `first` is ~0.
 struct corner_numbers {
     u32 first, second, third, instance;
 };
@@ -64,7 +66,7 @@ __device__ __forceinline__ corner_numbers corners_of(const raster_args& a, u32 i
     return {index[0], index[1], index[2], instance};
 }
 
-/// An instance's matrix to clip space, and the positions.
+/// An instance's matrix to clip space, and the mesh's vertex positions.
 struct placed_mesh {
     f32 clip[12];
     const f32* positions;
@@ -106,9 +108,9 @@ __device__ __forceinline__ fetched fetch(const raster_args& a, const corner_numb
     return f;
 }
 
-/// The same for triangles that the vertex stage has classified as small, which are therefore neither clipped
-/// nor dropped, so outcodes are not computed. Invalid data gives some triangle within the limit; a
-/// nonexistent corner gives a triangle without area.
+/// Like fetch(), for triangles that the vertex stage has classified as small. Such triangles are neither
+/// clipped nor dropped, so their outcodes are not computed. With invalid data the result is some triangle
+/// within the limit; if a corner does not exist, it is a triangle without area.
 __device__ __forceinline__ screen_triangle fetch_small(const raster_args& a, const corner_numbers& c) {
     screen_triangle none{};
     const u32 limit = a.mesh.counts.vertex_count;
@@ -140,7 +142,8 @@ __device__ __forceinline__ screen_triangle fan_triangle(const raster_args& a,
 }
 
 __device__ __forceinline__ void put(const raster_args& a, i32 x, i32 y, u32 depth, u32 id) {
-    // The key is not read first: a read would stall the thread, while the result of the atomic is not needed.
+    // The key is not compared before the atomic: a read would stall the thread, whereas no thread waits for
+    // the result of this atomic.
     atomicMin(a.keys + i64{y} * a.view.width + x, static_cast<unsigned long long>(make_key(depth, id)));
 }
 
@@ -188,10 +191,10 @@ __device__ __forceinline__ void raster_by_warp(const raster_args& a, const scree
     }
 }
 
-/// Draws a sliver by a warp: one lane per column of its box (per row, if the box is taller than wide). In a
-/// column the edges enclose only a few pixels. The range of these pixels is found by division in floats,
-/// accurate to 2^-8 of a pixel, and slightly enlarged; each pixel is then tested exactly. So the cost of a
-/// sliver is proportional to its length, not to the area of its box.
+/// Draws a sliver by a warp, with one lane per column of its box (one lane per row if the box is taller than
+/// wide). In a column the edges enclose only a few pixels. The range of these pixels is found by division in
+/// floats, accurate to 2^-8 of a pixel, and slightly enlarged; each pixel is then tested exactly. So the cost
+/// of a sliver is proportional to its length, not to the area of its box.
 __device__ __forceinline__ void raster_by_spans(const raster_args& a, const screen_triangle& t,
                                                 const pixel_box& box, u32 id) {
     const edge_functions<i64> e = edges_at<i64>(t, box.x0, box.y0);
@@ -232,7 +235,7 @@ __device__ __forceinline__ void raster_by_spans(const raster_args& a, const scre
     }
 }
 
-/// Entry `at` of the list: first those at its front, then those at its back.
+/// Entry `at` of the list, counting first the entries at its front and then the entries at its back.
 __device__ __forceinline__ u32 entry(const raster_args& a, u32 at, u32 small) {
     return at < small ? a.in.list[at] : a.in.list[a.id_limit - 1 - (at - small)];
 }

@@ -42,7 +42,8 @@ __device__ __forceinline__ texture_values take_texels(const resolve_args& a, con
     return out;
 }
 
-/// One texture without mip levels. `rest`: the normal's y and z and the texture's u and v of each corner.
+/// For one texture without mip levels. `rest` contains, for each corner, the normal's y and z and the texture
+/// coordinates u and v.
 __device__ __forceinline__ texture_values plain_texture(const resolve_args& a, const barycentrics& b,
                                                         const float4 (&rest)[3]) {
     const u32 width = a.shade.texture_width;
@@ -52,8 +53,8 @@ __device__ __forceinline__ texture_values plain_texture(const resolve_args& a, c
     return take_texels(a, f, 0, width, ~0U);
 }
 
-/// Mip levels or several textures: the steps of body/mip.hpp. `record` is the texture of the pixel's
-/// triangle.
+/// For mip levels or several textures: executes the steps of body/mip.hpp. `record` is the texture of the
+/// pixel's triangle.
 __device__ __forceinline__ texture_values mapped_texture(const resolve_args& a, const texture_record& record,
                                                          const barycentrics& b, const weight_slopes& s,
                                                          const float4 (&rest)[3]) {
@@ -86,7 +87,7 @@ __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x,
     u32 index[3];
     clip_vertex c[3];
     f32 normal_x[3];
-    float4 rest[3];  // the normal's y and z, the texture's u and v
+    float4 rest[3];  // y and z of the normal, u and v of the texture
 #pragma unroll
     for (u32 k = 0; k < 3; ++k) {
         const u32 i = a.mesh.indices[u64{triangle} * 3 + k];

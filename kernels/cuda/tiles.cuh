@@ -1,10 +1,11 @@
 #pragma once
-// The tile tier: a block owns 64x64 pixels, each of its warps 32x16 of them, with their keys in registers,
-// initialised from the other tiers' results. The block scans the boxes of all large triangles, a batch at a
-// time, and sets up those that touch the tile; its warps draw them without atomics. A triangle that is
-// farther than everything visible in the tile is not set up; a warp does not draw a triangle that does not
-// touch its pixels, or is farther than everything visible in them. However many triangles overlap, memory use
-// does not grow and no warp contends for a word. Included only by fragment_stage.cu.
+// The tile tier: a block owns 64x64 pixels, and each of its warps owns 32x16 of them. The keys are in
+// registers and are initialised with the results of the other tiers. The block scans the boxes of all large
+// triangles, a batch at a time, and sets up those that touch the tile; its warps draw them without atomics. A
+// triangle that is farther than everything visible in the tile is not set up; a warp does not draw a triangle
+// that does not touch its pixels, or is farther than everything visible in them. The memory use does not
+// depend on how many triangles overlap, and no two warps contend for a word. Included only by
+// fragment_stage.cu.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -13,17 +14,18 @@ namespace carousel::kernels::cuda {
 namespace {
 
 constexpr u32 tile_threads = 256;
-constexpr i32 warp_columns = 32, warp_rows = 16;  // size of a tile: one lane per column of the warp's pixels
+constexpr i32 warp_columns = 32, warp_rows = 16;  // pixels of a warp, which has one lane per column
 static_assert(tile_side == 2 * warp_columns &&
               tile_side * tile_side == static_cast<i32>(tile_threads) * warp_rows);
 
-/// A triangle in a tile's coordinates: edges at the tile's first pixel, including the bias.
+/// A triangle in a tile's coordinates; the edge values are those at the tile's first pixel and include the
+/// bias.
 struct tile_triangle {
     i64 e[3], step_x[3], step_y[3];
     depth_plane depth;
     depth_bound nearest;
     u32 id;
-    u16 bias_b, bias_c;  ///< subtracted from the edges that the depth is computed from
+    u16 bias_b, bias_c;  ///< subtracted from the edge values before the depth is computed from them
 };
 
 /// Returns false if no pixel of the tile can be inside.
@@ -87,7 +89,7 @@ __device__ __forceinline__ bool draw(const tile_triangle& t, i32 x, i32 y, i32 l
     return true;
 }
 
-/// Upper half of the largest of the warp's keys: the farthest depth.
+/// The upper half of the largest key of the warp, which is the farthest depth.
 __device__ __forceinline__ u32 largest_of(const unsigned long long (&keys)[warp_rows]) {
     u32 largest = 0;
 #pragma unroll
@@ -105,7 +107,7 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     __shared__ tile_triangle found[tile_threads];
     __shared__ u32 found_count;
     __shared__ u32 all;
-    __shared__ u32 largest;  // upper half of the largest key that the tile shows: the farthest depth
+    __shared__ u32 largest;  // upper half of the largest key of the tile, which is the farthest depth
     let_next_begin();
     wait_for_last();
     if (threadIdx.x == 0) all = min_(a.header->large + 1U, large_capacity), found_count = 0;
@@ -122,11 +124,11 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
         return left + x + lane < a.view.width && top + y + row < a.view.height;
     };
     const auto place = [&](i32 row) { return a.keys + i64{top + y + row} * a.view.width + left + x + lane; };
-    // Whether any of the warp's pixels lie in the picture.
+    // True if any of the warp's pixels lie in the picture.
     const bool some = left + x < a.view.width && top + y < a.view.height;
     unsigned long long keys[warp_rows];
     bool loaded = false;
-    f32 tile_farthest = 0.0F, farthest = 0.0F;  // 1/w; 0: some pixel is empty
+    f32 tile_farthest = 0.0F, farthest = 0.0F;  // 1/w; 0 if some pixel is empty
     for (u32 first = 0; first < count; first += tile_threads) {
         __syncthreads();  // all threads have read the last batch's count and depth, and the count is 0
         if (threadIdx.x == 0) largest = 0;

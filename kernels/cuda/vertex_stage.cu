@@ -17,7 +17,7 @@ struct select_args {
     const draw_record* draw;
     const f32* models;
     triangle_buffers out;
-    u32 each;  ///< clusters per block, 1 to most_clusters
+    u32 each;  ///< number of clusters per block, 1 to most_clusters
 };
 
 __device__ __forceinline__ u32 drawn_instances(const select_args& a) {
@@ -39,7 +39,8 @@ __global__ void __launch_bounds__(256) prepare(const __grid_constant__ select_ar
     a.out.instances[instance].model[k] = model[k];
 }
 
-/// The fields of a screen vertex that classify() reads, in 8 bytes: x and outcode (24 and 8 bits), y.
+/// The fields of a screen vertex that classify() reads, packed into 8 bytes: one word with x (24 bits) and
+/// the outcode (8 bits), and one word with y.
 using packed_vertex = uint2;
 __device__ __forceinline__ packed_vertex pack(const screen_vertex& v) {
     return {static_cast<u32>(v.x) << 8 | v.outcode, static_cast<u32>(v.y)};
@@ -58,16 +59,16 @@ struct visible_cluster {
 };
 
 struct block_store {
-    packed_vertex corners[warps][cluster_vertices];  ///< corners of the cluster that each warp processes
+    packed_vertex corners[warps][cluster_vertices];  ///< for each warp, the transformed vertices of the
+                                                     ///< cluster that it processes
     f32 clip[warps][12];                             ///< if there is only one instance, all warps use the
                                                      ///< first element
     visible_cluster visible[most_clusters];
     uint4 small[most_clusters], large[most_clusters];      ///< per visible cluster: one bit per triangle
-    u32 small_at[most_clusters], large_at[most_clusters];  ///< the start of this cluster's part within the
-                                                           ///< block's part
+    u32 small_at[most_clusters], large_at[most_clusters];  ///< the cluster's start within the block's part
     u32 visible_count;
-    u32 found[5];  ///< small, large, culled, not finite, bad index: the order of triangle_class and of
-                   ///< triangle_counters
+    u32 found[5];  ///< counts of small, large, culled, not finite, bad index, in the order of triangle_class
+                   ///< and of triangle_counters
     u32 base_small, base_large;
 };
 
@@ -108,7 +109,7 @@ __device__ __forceinline__ void find_visible(const select_args& a, block_store& 
                                                   body::cluster_inside(bounds, clip, a.view) ? 1U : 0U};
 }
 
-/// Transforms the cluster's vertices into the warp's store, each once.
+/// Transforms each vertex of the cluster once, and stores the results in the warp's store.
 template <bool Inside>
 __device__ __forceinline__ void transform_listed(const select_args& a, const visible_cluster& what,
                                                  u32 cluster, const f32* clip, packed_vertex* corners,
@@ -147,8 +148,8 @@ __device__ __forceinline__ u32 classify_listed(const select_args& a, const packe
         body::classify(at(corners), at(corners >> 8), at(corners >> 16), a.view.width, a.view.height));
 }
 
-/// Classifies the block's visible cluster number `item` with one warp: stores its bits, and reserves its part
-/// of the block's lists.
+/// Classifies, with one warp, the triangles of the block's visible cluster number `item`. Stores one bit per
+/// triangle, and reserves the cluster's part of the block's lists.
 __device__ __forceinline__ void classify_cluster(const select_args& a, block_store& b, u32 clusters, u32 item,
                                                  u32 warp, u32 lane) {
     const visible_cluster what = b.visible[item];
@@ -191,11 +192,11 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
             }
         }
         small[k] = __ballot_sync(~0U, kind == 0), large[k] = __ballot_sync(~0U, kind == 1);
-        // at most four per class and lane
+        // each count is at most four per lane
         rest += kind == 2 ? 1U : (kind == 3 ? 1U << 8 : (kind == 4 ? 1U << 16 : 0U));
     }
 #pragma unroll
-    // the counts are the bytes of one word: at most 128 each
+    // each count is one byte of the word, because it is at most 128
     for (u32 step = 16; step > 0; step /= 2) rest += __shfl_xor_sync(~0U, rest, static_cast<int>(step));
     if (lane == 0) {
         b.small[item] = {small[0], small[1], small[2], small[3]};
@@ -223,8 +224,8 @@ __device__ __forceinline__ void list_triangles(const select_args& a, const block
     u32 id = at.instance * a.mesh.counts.triangle_count + at.cluster * cluster_triangles + lane;
 #pragma unroll
     for (u32 k = 0; k < classify_each; ++k, id += 32) {
-        // Counters that another process resets meanwhile (a revoked stage's slot) must not cause writes
-        // outside the list.
+        // Another process may reset the counters meanwhile (if this stage is revoked and its slot reused),
+        // which must not cause writes outside the list.
         const u64 in_front = front + __popc(small[k] & below), in_back = back + __popc(large[k] & below);
         if ((small[k] >> lane & 1U) != 0 && in_front < capacity) a.out.list[in_front] = id;
         if ((large[k] >> lane & 1U) != 0 && in_back < capacity) a.out.list[capacity - 1 - in_back] = id;
@@ -232,9 +233,9 @@ __device__ __forceinline__ void list_triangles(const select_args& a, const block
     }
 }
 
-/// Culls and classifies. A block tests some clusters, one per thread; its warps then process the remaining
-/// clusters, one after another, and record the triangles to keep as bits. At the end the block reserves space
-/// in the list, once, and writes the triangles. Only the bounds of a hidden cluster are read.
+/// Culls and classifies. A block tests some clusters, one per thread. Its warps then process the clusters
+/// that may be visible, one after another, and record the triangles to keep as bits. At the end the block
+/// reserves space in the list, once, and writes the triangles. Only the bounds of a hidden cluster are read.
 __global__ void __launch_bounds__(select_threads, resident_blocks(select_resident))
     select_visible(const __grid_constant__ select_args a) {
     __shared__ block_store b;
@@ -273,7 +274,7 @@ void vertex_stage(device::queue& q, const vertex_stage_args& args) {
                   args.models,
                   args.out,
                   1};
-    // One wave of blocks where possible.
+    // If possible, all blocks run at the same time.
     const u64 clusters = u64{cluster_count(args.mesh.counts)} * args.out.max_instances,
               room = u64{multiprocessors()} * select_resident;
     a.each = static_cast<u32>(body::min_<u64>((clusters + room - 1) / room, most_clusters));
