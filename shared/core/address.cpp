@@ -53,8 +53,8 @@ http_address parse_http_address(const std::string& text) {
         a.host = text.substr(0, colon);
         const bool brackets = a.host.size() > 2 && a.host.front() == '[' && a.host.back() == ']';
         if (brackets) a.host = a.host.substr(1, a.host.size() - 2);
-        // No host names: their address may change, and a local dashboard must not become reachable from other
-        // machines.
+        // Host names are not accepted, because their address may change, and a local dashboard must not
+        // become reachable from other machines.
         if (a.host != "localhost" && (brackets ? !is_ipv6(a.host) : !is_ipv4(a.host)))
             refuse(fmt::format("\"{}\" is not an IP address{}", a.host,
                                is_ipv6(a.host) ? " without brackets: write [" + a.host + "]" : ""));

@@ -1,5 +1,6 @@
 #pragma once
-// Numeric network addresses: where a program listens, and which addresses are private.
+// Numeric network addresses: the addresses at which a program listens, and the check whether an address is
+// private.
 
 #include <string>
 
@@ -8,8 +9,8 @@
 namespace carousel {
 
 // The address of the dashboard: "127.0.0.1:8080", "[::1]:8080", "localhost:8080" or a port alone. Two
-// programs parse it: the command line refuses an invalid one before anything starts, the program that serves
-// the dashboard binds to it.
+// programs parse it: the command line refuses an invalid address before any process is started; the program
+// that serves the dashboard listens at the address.
 
 struct http_address {
     std::string host = "127.0.0.1";  ///< an IP address without brackets, or "localhost"
@@ -26,8 +27,8 @@ struct http_address {
 /// digits, hyphens, underscores and dots, without a port.
 void check_http_host(const std::string& name);
 
-// Checks whether numeric IPv4 addresses are private: by default links and the supervisors of several hosts
-// listen on private addresses only.
+// Checks whether numeric IPv4 addresses are private. By default, links and the supervisors of several hosts
+// listen only at private addresses.
 
 /// Returns true for four numbers like "10.0.0.2", except 0.0.0.0, which stands for all addresses of a host.
 [[nodiscard]] bool is_host_address(const std::string& text) noexcept;

@@ -69,7 +69,8 @@ std::vector<mount> mounts_of(const std::string& text) {
     return out;
 }
 
-/// Returns the part of a group's path below the root of a mount; nothing if the group is not below it.
+/// Returns the part of a cgroup's path below the root of a mount; nothing if the cgroup is not below that
+/// root.
 std::optional<string_view> path_below(string_view path, string_view mounted) {
     if (mounted == "/") mounted = "";
     if (!path.starts_with(mounted)) return std::nullopt;
@@ -85,8 +86,8 @@ std::vector<std::string> folders_of(const std::vector<mount>& mounts, bool v2, s
     for (const mount& m : mounts) {
         if (m.v2 != v2 || (!v2 && !lists(m.options, controller))) continue;
         const auto part = path_below(path, m.root);
-        // Chooses the mount that shows the most ancestors; a later mount hides an earlier one at the same
-        // place.
+        // Chooses the mount below which the most ancestors are visible. Of several such mounts it chooses the
+        // last, because a later mount hides an earlier one at the same place.
         if (!part || (best != nullptr && part->size() < below.size())) continue;
         best = &m;
         below = *part;
@@ -126,11 +127,11 @@ void keep_tighter(std::optional<cgroup_limit>& best, cgroup_limit other) {
     if (!best || other.left() < best->left()) best = std::move(other);
 }
 
-/// Returns the number of CPUs that the quota of one group allows; nothing if there is no quota.
+/// Returns the number of CPUs that the quota of one cgroup allows; nothing if it has no quota.
 std::optional<cgroup_cpu_limit> quota_of(const std::string& folder, bool v2) {
     const std::string file = folder + (v2 ? "/cpu.max" : "/cpu.cfs_quota_us");
-    const std::optional<std::string> text = read_file(file);  // the forms are "max 100000", "50000 100000";
-                                                              // in version 1 "-1", "50000"
+    // Examples: "max 100000" and "50000 100000"; in version 1, "-1" and "50000".
+    const std::optional<std::string> text = read_file(file);
     const std::vector<string_view> words = text ? split(*text, ' ') : std::vector<string_view>();
     const std::optional<u64> quota = words.empty() ? std::nullopt : number_of(words[0]);
     const std::optional<u64> period = !v2                ? number_in(folder + "/cpu.cfs_period_us")
@@ -153,7 +154,8 @@ cgroups cgroups::of(i32 pid, std::string root) {
     std::vector<mount> mounts = mounts_of(*table);
     for (mount& m : mounts) m.point = out.root_ + m.point;
     std::optional<string_view> unified;
-    for (const string_view line : split(*text, '\n')) {  // "ID:CONTROLLERS:PATH"; of version 2: "0::PATH"
+    // The format is "ID:CONTROLLERS:PATH"; for cgroup v2 it is "0::PATH".
+    for (const string_view line : split(*text, '\n')) {
         const std::size_t first = line.find(':');
         const std::size_t second = first == string_view::npos ? first : line.find(':', first + 1);
         if (second == string_view::npos) continue;
@@ -224,7 +226,7 @@ std::optional<cgroup_cpu_set> cgroups::cpu_set() const {
 u64 cgroups::throttled_ns() const {
     const cgroup_chain& c = chain(cgroup_controller::cpu);
     u64 sum = 0;
-    for (const std::string& folder : c.folders) {  // each group counts only the throttling by its own quota
+    for (const std::string& folder : c.folders) {  // each cgroup counts only throttling by its own quota
         const u64 own =
             number_in(folder + "/cpu.stat", c.v2 ? "throttled_usec" : "throttled_time").value_or(0);
         sum += c.v2 ? own * 1000 : own;
@@ -260,7 +262,8 @@ unsigned usable_cores() noexcept {
     try {
         const auto quota = cgroups::of().cpu();
         if (quota && quota->cpus < affine) return std::max(1U, static_cast<unsigned>(std::ceil(quota->cpus)));
-    } catch (const std::exception&) {  // no memory for the text: the affinity mask alone is a valid result
+    } catch (const std::exception&) {  // there is no memory for the text; the number from the affinity mask
+                                       // is a valid result
     }
     return affine;
 }

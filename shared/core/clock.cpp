@@ -21,8 +21,8 @@ std::string namespace_of(const char* link) {
     return fs::read_symlink(link, failed).string();
 }
 
-// The file shows the namespace of this process's future children. Between unshare() and fork(), the namespace
-// of this process itself is a different one.
+// The file contains the offset of the namespace of this process's future children. Between unshare() and
+// fork(), that namespace differs from the namespace of this process.
 std::optional<i64> offset_of(const std::string& own) {
     if (own.empty() || namespace_of("/proc/self/ns/time_for_children") != own) return std::nullopt;
     std::ifstream in("/proc/self/timens_offsets");
@@ -33,8 +33,8 @@ std::optional<i64> offset_of(const std::string& own) {
     return std::nullopt;
 }
 
-// Uses the pair of monotonic readings that are closest together, so that a preemption between them does not
-// distort the result.
+// Reads the monotonic clock before and after the real-time clock, several times. Uses the pair of monotonic
+// readings that are closest together, so that a preemption between them does not distort the result.
 i64 realtime_less_monotonic() noexcept {
     i64 best = 0;
     u64 closest = ~u64{0};

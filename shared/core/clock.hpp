@@ -19,7 +19,7 @@ inline constexpr u64 ns_per_s = 1'000'000'000;
     return seconds > 0 ? static_cast<u64>(seconds * static_cast<f64>(ns_per_s)) : 0;
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC; the same clock in every process.
+/// Time of CLOCK_MONOTONIC in nanoseconds; every process reads the same clock.
 [[nodiscard]] inline u64 now_ns() noexcept {
     timespec t{};
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -34,15 +34,15 @@ inline constexpr u64 ns_per_s = 1'000'000'000;
 }
 
 // Identifies the CLOCK_MONOTONIC that a process reads. A time namespace (clone(2), CLONE_NEWTIME) shifts this
-// clock by an offset: timestamps that processes of two such namespaces write to shared memory can't be
-// compared. A heartbeat then lies in the future, so that the death of its writer is never detected, or so far
-// in the past that the writer is immediately considered stopped.
+// clock by an offset. If processes of two time namespaces write timestamps to shared memory, the timestamps
+// can't be compared: a heartbeat may be in the future, so that the death of its writer is never detected, or
+// so far in the past that the writer is immediately considered stopped.
 
 struct clock_identity {
     std::string time_namespace;         ///< "time:[4026531834]"; empty: unknown (no /proc, Linux before 5.6)
-    std::optional<i64> offset_ns = {};  ///< this namespace's CLOCK_MONOTONIC minus the initial namespace's
-    /// CLOCK_REALTIME, which no namespace shifts, minus CLOCK_MONOTONIC. A step of the system time changes
-    /// this difference: compare only values that were read at about the same time.
+    std::optional<i64> offset_ns = {};  ///< CLOCK_MONOTONIC of this namespace minus that of the initial one
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC. No namespace shifts CLOCK_REALTIME, but a step of the system
+    /// time changes the difference, so compare only values that were read at about the same time.
     std::optional<i64> realtime_ns = {};
     bool operator==(const clock_identity&) const = default;
 };

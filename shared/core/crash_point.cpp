@@ -62,11 +62,11 @@ struct planned {
     crash_point point{};
     std::string how;
     u64 nth = 1;
-    std::string marker;            ///< the file that exists if the line has fired
-    std::atomic<u64> passages{0};  ///< number of passages by this process since the line became active
+    std::string marker;            ///< path of the file that is created when the line fires
+    std::atomic<u64> passages{0};  ///< passages by this process since the line became active
 };
 
-std::vector<std::unique_ptr<planned>> plan;  // only the lines of this role, in the file's order
+std::vector<std::unique_ptr<planned>> plan;  // contains only the lines of this role, in the order of the file
 std::atomic<std::size_t> turn{0};
 std::function<void(crash_point)> hook;  // set by a test
 
@@ -76,12 +76,13 @@ crash_point point_named(const std::string& name, const std::string& where) {
     throw config_error(fmt::format("{}: unknown crash point \"{}\"", where, name));
 }
 
-// For `kill` this must not return: the process is between two steps, and the next one must not run.
+// For `kill` this function must not return, because the process is between two steps and the second step must
+// not run.
 void die_as(const std::string& how, crash_point point) {
     const std::string text = fmt::format("crash point {}: {}\n", name_of(point), how);
     [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
     if (how == "stop") {
-        ::raise(SIGSTOP);  // returns when the process is continued
+        ::raise(SIGSTOP);  // returns when the process receives SIGCONT
         return;
     }
     if (how == "abort") std::abort();

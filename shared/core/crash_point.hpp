@@ -1,8 +1,8 @@
 #pragma once
-// Named points at which a test can make a process crash: between any two steps of the protocol, of attaching,
-// of set-up and of shutdown. Crash points are in every build, so that the tested program is the shipped one;
-// without a plan a crash point costs one load and one branch that is never taken. -DCAROUSEL_CRASH_POINTS=OFF
-// removes them. The plan is a text file, named by CAROUSEL_CRASH_PLAN; a line is
+// Named points at which a test can make a process crash. They are between any two steps of the
+// protocol, of attaching, of set-up and of shutdown. Crash points are in every build, so that the tested
+// program is the shipped one; without a plan a crash point costs one load and one branch that is never taken.
+// -DCAROUSEL_CRASH_POINTS=OFF removes them. The plan is a text file, named by CAROUSEL_CRASH_PLAN; a line is
 //   ROLE POINT HOW NTH        e.g.  fragment job_submitted kill 20
 // ROLE: a stage's name, or "supervisor". HOW: kill | stop | abort | exit | throw. NTH: the line fires when
 // this process passes the point for the NTH time, counted from 1. The lines of a role fire in order, each
@@ -56,10 +56,10 @@ enum class crash_point : u8 {
     number_done,     ///< (source) the frame's number waits for the next lap
     input_done,      ///< one input is DONE
     job_idle,        ///< IDLE again, nothing freed
-    end_claimed,     ///< (source) the claim that its stream ends before this frame is stored, no process has
-                     ///< read it yet
-    end_known,  ///< (source) END confirms the claim; the nonexistent frame still occupies its number and its
-                ///< slot
+    end_claimed,     ///< (source) the source has stored its claim that its stream ends before this frame; no
+                     ///< process has read the claim yet
+    end_known,  ///< (source) END confirms the claim; the frame, which does not exist, still occupies a number
+                ///< and a slot
     // freeing, helping, latest readers
     tail_moved,     ///< the tail has passed a frame that is not freed yet
     latest_closed,  ///< the latest groups are closed for a slot that is not freed yet
@@ -74,19 +74,19 @@ enum class crash_point : u8 {
     work_ended,
     run_over,  ///< the work of the stage object is finished, an exit would still be a fault
     leaving,   ///< exit is expected from now on
-    // the supervisor: a start, a retirement, taking over a run
+    // the supervisor: starting a stage, retiring a process, taking over a run
     entry_prepared,   ///< an entry is STARTING, its seat still names the previous entry
-    entry_appointed,  ///< the seat names an entry that no process has received yet
+    entry_appointed,  ///< the seat names an entry that no process has been given yet
     stage_spawned,    ///< a process that the supervisor has not recorded is running
     entry_doomed,     ///< the dead process's entry is DOOMED, its words are not revoked yet
-    words_revoked,    ///< none of its jobs can commit, its frames are still leased
-    words_requeued,   ///< its frames are available again, no successor has been started yet
-    death_judged,     ///< the successor has been started, or will be
+    words_revoked,    ///< no job of the dead process can commit, its frames are still leased
+    words_requeued,   ///< the dead process's frames are available again, no successor has been started yet
+    death_judged,     ///< the restart policy is applied: the successor has been started, or will be
     entry_fenced,     ///< the end of the process is confirmed, its buffers are in quarantine
     words_reclaimed,
     run_taken_over,     ///< dead processes are retired, no stage has reconnected yet
     stage_returned,     ///< one stage has reconnected
-    parameters_filled,  ///< a change is written and not yet valid
+    parameters_filled,  ///< a change of parameters is written, and not yet valid
     end_kept,           ///< the end of a stream is saved for the next supervisor, END is not set yet
     seat_named,         ///< (promotion) the seat names a standby whose entry has no epoch yet
     account_written,    ///< a ledger's new account is written next to the old account, which is still valid
@@ -96,7 +96,7 @@ enum class crash_point : u8 {
 [[nodiscard]] std::string_view name_of(crash_point point) noexcept;
 
 namespace detail {
-extern bool crash_points_armed;  ///< written once, before other threads exist
+extern bool crash_points_armed;  ///< written only once, before any other thread exists
 void reach(crash_point point);
 }  // namespace detail
 
@@ -111,7 +111,7 @@ inline void crash_here([[maybe_unused]] crash_point point) {
 #endif
 }
 
-// For tests that run participants as objects or threads of one process: a function of the test is called
+// Tests that run participants as objects or threads of one process can set a function, which is then called
 // between two steps.
 
 /// Sets the function that is called at every crash point, on the thread that passes it; an empty function

@@ -6,7 +6,7 @@
 //   BOOST_DESCRIBE_STRUCT(tap_request, (), (stage))
 // Reading ignores unknown keys and throws json_field_error, which names the field, if a value has the wrong
 // type or is not in the range of the member's type. A missing key is an error unless the member is a
-// std::optional or the struct's rules permit it.
+// std::optional or the struct's field_rules permit a missing member.
 
 #include <boost/describe/class.hpp>
 #include <boost/describe/members.hpp>
@@ -28,11 +28,12 @@ namespace carousel {
 template <typename T>
 concept described_struct = std::is_class_v<T> && boost::describe::has_describe_members<T>::value;
 
-/// Deviations of a struct from the default, as its member `static constexpr field_rules rules{...}`.
+/// Rules of a struct that differ from the default. The struct specifies them as its member `static constexpr
+/// field_rules rules{...}`.
 struct field_rules {
-    bool missing_is_default = false;  ///< reading: a missing member keeps the value of its initialiser
-    bool sparse = false;         ///< reading: the same; writing: a member that has that value is left out
-    bool empty_is_null = false;  ///< writing: an empty std::optional is null; otherwise it is left out
+    bool missing_is_default = false;  ///< reading: a missing member keeps its initial value
+    bool sparse = false;         ///< as above; in addition, writing omits a member that has its initial value
+    bool empty_is_null = false;  ///< true: an empty std::optional is written as null; false: it is omitted
 };
 
 /// A member of a struct is missing in a JSON object, or its value can't be converted.
@@ -70,7 +71,8 @@ constexpr field_rules rules_of() {
         return {};
 }
 
-/// Call in a catch block. Throws the current json::exception again as a json_field_error of that field.
+/// Call in a catch block. Converts the json::exception that is being handled into a json_field_error of that
+/// field, and throws it.
 [[noreturn]] void throw_for_field(const char* field);
 
 template <typename F>
@@ -135,7 +137,8 @@ void read_known_fields(const nlohmann::json& object, T& to) {
     });
 }
 
-/// A described struct that is one kind of message on a socket: its JSON has the key "type" with this text.
+/// A described struct that is one kind of message on a socket. In its JSON, the value of the key "type" is
+/// T::type.
 template <typename T>
 concept tagged_message = described_struct<T> && requires {
     std::string_view(T::type);
@@ -148,7 +151,7 @@ template <tagged_message T>
     return j;
 }
 
-/// True if the message's "type" is that of an alternative of `Variant`.
+/// True if the message's "type" is the type of one of the alternatives of `Variant`.
 template <typename Variant>
 [[nodiscard]] bool is_message_of(const nlohmann::json& message) {
     bool is = false;
@@ -171,9 +174,9 @@ void refuse_fields_of(const nlohmann::json& object) {
     });
 }
 
-/// Reads the alternative of `Variant` whose type is the message's "type". Ignores keys that no alternative
-/// has. Throws json_field_error for an unknown type, and for a field that only messages of another type have,
-/// because its sender expects an effect that this message does not have.
+/// Reads the message as the alternative of `Variant` whose type equals the message's "type". Ignores keys
+/// that no alternative has. Throws json_field_error for an unknown type, and for a field that only messages
+/// of another type have, because its sender expects an effect that this message does not have.
 template <typename Variant>
 [[nodiscard]] Variant read_message(const nlohmann::json& message) {
     using alternatives = boost::mp11::mp_transform<std::type_identity, Variant>;
@@ -195,8 +198,8 @@ template <typename Variant>
 
 }  // namespace carousel
 
-/// JSON null is an empty std::optional. This serializer does not apply to std::optional<json>, which is
-/// constructed from a value instead of converted.
+/// Converts an empty std::optional to JSON null, and null to an empty std::optional. This serializer does not
+/// apply to std::optional<json>, which is constructed from a value instead of converted.
 template <carousel::detail::not_json T>
 struct nlohmann::adl_serializer<std::optional<T>> {
     static void to_json(nlohmann::json& value, const std::optional<T>& from) {

@@ -45,7 +45,7 @@ template <described_enum E>
     return names;
 }
 
-/// "unknown "cud"; expected cpu or cuda; did you mean "cuda"?".
+/// Returns a text like: unknown "cud"; expected cpu or cuda; did you mean "cuda"?
 [[nodiscard]] std::string unknown_name_text(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace carousel

@@ -1,6 +1,6 @@
 #pragma once
-// Errors. Set-up throws one of the classes below, which is caught once at the top of a process and mapped to
-// a documented exit code. The hot path is noexcept and returns enums. A programming error aborts
+// Errors. Set-up code throws one of the classes below. The main function of a process catches it, and exits
+// with the documented exit code. The hot path is noexcept and returns enums. A programming error aborts
 // (CAROUSEL_ASSERT). A message states what failed, on which object, the cause, and what to do.
 
 #include <cerrno>
@@ -18,9 +18,9 @@ namespace carousel {
 namespace exit_code {
 inline constexpr int ok = 0;
 inline constexpr int stage_failed = 1;  ///< a required stage failed permanently
-inline constexpr int usage = 2;         ///< command line, pipeline file or configuration
+inline constexpr int usage = 2;         ///< the command line, pipeline file or configuration is invalid
 inline constexpr int no_device = 3;     ///< no such device or display, or it is unusable
-/// every frame arrived, but some as tombstones: they were abandoned and have no picture
+/// every frame arrived, but some frames were abandoned and arrived as tombstones, without a picture
 inline constexpr int frames_abandoned = 4;
 inline constexpr int gpu_fault = 70;        ///< a stage's GPU work failed (illegal address, trap, ...)
 inline constexpr int revoked = 71;          ///< a stage found that its epoch was raised: a successor occupies
@@ -86,15 +86,17 @@ public:
 /// Prints the failed assertion and aborts. Never returns.
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line) noexcept;
 
-/// The message for an exception that is not a carousel::error, for the top of a program: names an
-/// operating-system error or exhausted memory; any other exception is reported as a bug in Carousel.
+/// Returns the message that a main function prints for an exception that is not a carousel::error. The
+/// message names an operating-system error or exhausted memory; it reports any other exception as a bug in
+/// Carousel.
 [[nodiscard]] std::string unexpected_text(const std::exception& e);
 
 // A full disk is not a fault of the frame being written: code that meets one throws disk_full_error, and the
 // runner of a stage waits until there is room (stages/runner/running_clock.hpp).
 
-/// Time for which a run waits for room after its end has been requested. A stage stops retrying its writes
-/// after that time; its supervisor ends the stage one second later, so that no signal interrupts a write.
+/// Time for which a run still waits for disk space after its end has been requested. A stage stops retrying
+/// its writes after that time; its supervisor ends the stage one second later, so that no signal interrupts a
+/// write.
 inline constexpr u64 full_disk_patience_ns = 3 * ns_per_s;
 
 /// No space on the disk, or the user's quota is exhausted.
@@ -123,7 +125,7 @@ private:
 
 }  // namespace carousel
 
-/// Aborts on a programming error; checked in every build.
+/// Aborts if the condition is false, which is a programming error. Checked in every build.
 #define CAROUSEL_ASSERT(condition)                       \
     (static_cast<bool>(condition) ? static_cast<void>(0) \
                                   : ::carousel::assertion_failed(#condition, __FILE__, __LINE__))

@@ -22,12 +22,12 @@ struct sine_cosine {
     f64 sine, cosine;
 };
 
-/// Sine and cosine of |x| < 2^40, error about 1e-11: reduction by multiples of pi/2, then the Taylor
-/// polynomials in double.
+/// Sine and cosine for |x| < 2^40, with an error of about 1e-11. The angle is reduced by multiples of pi/2,
+/// and the Taylor polynomials are evaluated in double.
 [[nodiscard]] CAROUSEL_HD_INLINE sine_cosine sincos_(f64 x) {
     const f64 quarters = x * 0.63661977236758134308;  // 2 / pi
     const i64 k = static_cast<i64>(quarters + (quarters < 0.0 ? -0.5 : 0.5));
-    // pi/2 in two parts, so that the reduced angle keeps its low bits
+    // pi/2 is represented by two numbers, so that the reduced angle keeps its low bits
     const f64 r =
         (x - static_cast<f64>(k) * 1.57079632673412561417) - static_cast<f64>(k) * 6.07710050650619224932e-11;
     const f64 s = r * r;

@@ -13,8 +13,8 @@ namespace carousel {
 namespace fs = std::filesystem;
 namespace {
 
-/// Calls `part` with the number of bytes done until all are done or `part` returns 0. Returns the number of
-/// bytes; -1 with errno.
+/// Calls `part` with the number of bytes processed so far, until all are processed or `part` returns 0.
+/// Returns the number of processed bytes, or -1 with errno set.
 template <typename Part>
 ssize_t whole(std::size_t count, Part part) noexcept {
     std::size_t done = 0;
@@ -122,7 +122,7 @@ u64 bytes_in(const fs::path& folder) {
         std::error_code gone;
         const bool counts = fs::is_regular_file(fs::symlink_status(at->path(), gone));
         const std::uintmax_t bytes = counts ? fs::file_size(at->path(), gone) : 0;
-        if (!gone) sum += static_cast<u64>(bytes);  // the size of a file that has just been removed is -1
+        if (!gone) sum += static_cast<u64>(bytes);  // the size of a file that was removed meanwhile is -1
     }
     return sum;
 }

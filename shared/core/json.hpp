@@ -1,9 +1,9 @@
 #pragma once
-// Includes the JSON library; no other file includes it. The library converts numbers by a cast: 1e30 read as
-// u64 is undefined behaviour, 2^32 + 1 read as u32 becomes 1, -1 becomes 2^64 - 1. The specialisation below
-// checks every integer that is read from a value, so no reader of a message or file needs its own check. The
-// specialisation must be visible wherever such a conversion is instantiated, which is why the library is
-// included only here.
+// Includes the JSON library; no other file includes it. The library converts numbers by a cast: reading 1e30
+// as a u64 is undefined behaviour, 2^32 + 1 read as a u32 becomes 1, and -1 read as a u64 becomes 2^64 - 1.
+// The specialisation below checks every integer that is read from a value, so no reader of a message or file
+// needs its own check. The specialisation must be visible wherever such a conversion is instantiated, which
+// is why the library is included only here.
 
 #include <cmath>
 #include <concepts>
@@ -22,8 +22,9 @@ public:
 template <typename T>
 concept json_integer = std::integral<T> && !std::same_as<T, bool>;
 
-/// True if `value` is an integer that `T` can represent. A number with a fraction or an exponent counts if
-/// its value is integral and at most 2^53, above which neighbouring integers share a representation.
+/// True if `value` is an integer that `T` can represent. A number that is written with a fraction or an
+/// exponent is accepted if its value is an integer of at most 2^53; above 2^53 several integers share a
+/// representation.
 template <json_integer T, typename Json>
 [[nodiscard]] bool json_fits(const Json& value) {
     if (value.is_number_unsigned())

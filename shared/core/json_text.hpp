@@ -1,8 +1,9 @@
 #pragma once
 // Parses JSON text from a socket, a file or another program. The library parses any nesting without
-// recursion, but it copies, compares and prints a value recursively: a text of 120 KB with 60,000 nested
-// arrays overflows the stack of the process that handles its value. These functions are therefore the only
-// place that parses JSON; they limit the size and the nesting of the text before the library reads it.
+// recursion, but it copies, compares and prints a value recursively. A text of 120 KB with 60,000 nested
+// arrays would therefore overflow the stack of a process that handles the parsed value. These functions are
+// therefore the only place that parses JSON; they limit the size and the nesting of the text before the
+// library reads it.
 
 #include <cstddef>
 #include <string>
@@ -16,20 +17,20 @@ namespace carousel {
 /// The limits of one channel.
 struct json_limits {
     std::size_t bytes;  ///< of the text
-    u32 depth;          ///< arrays and objects inside each other
+    u32 depth;          ///< nesting depth of arrays and objects
 };
 
 /// Largest nesting depth of any text.
 inline constexpr u32 max_json_depth = 64;
-/// Largest nesting depth of settings and parameters of a pipeline file. The messages and documents that
-/// contain them may have a greater depth.
+/// Largest nesting depth of settings and parameters of a pipeline file. Messages and documents that contain
+/// such settings may have a greater depth.
 inline constexpr u32 max_settings_depth = 16;
 
 /// The limits per kind of channel. A request may be forwarded to the supervisor of another host and be saved
 /// in a document of the run, so each channel accepts a text that contains any value of the previous channel.
 namespace json_channel {
-inline constexpr json_limits message{200 * 1024, 32};  ///< one datagram of a local socket, one HTTP body
-inline constexpr json_limits host_message{std::size_t{16} << 20U, 48};  ///< between supervisors of two hosts
+inline constexpr json_limits message{200 * 1024, 32};  ///< one datagram of a local socket, or one HTTP body
+inline constexpr json_limits host_message{std::size_t{16} << 20U, 48};  ///< message between two supervisors
 /// A file that a Carousel program has written, or the output of a program that it has started.
 inline constexpr json_limits document{std::size_t{64} << 20U, max_json_depth};
 /// A file of the user that may be large: a model, a trace.

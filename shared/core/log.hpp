@@ -1,7 +1,8 @@
 #pragma once
 // Writes one line per message to stderr, in one write(2), so that lines of several threads and processes are
 // not interleaved. The supervisor, which owns the pipe, adds the prefix "stage | " to a stage's lines. A
-// closed pipe must not end a stage: write errors (EPIPE, EAGAIN) are ignored; stage_main ignores SIGPIPE.
+// closed pipe must not end a stage, so write errors (EPIPE, EAGAIN) are ignored, and stage_main ignores
+// SIGPIPE.
 
 #include <fmt/format.h>
 

@@ -33,7 +33,7 @@ std::string folder_of(const std::string& path) {
     return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-/// A link of /proc/PID/fd refers to an open file, not to a name: the link's text is not a path that can be
+/// A link in /proc/PID/fd refers to an open file, not to a name, so the link's text is not a path that can be
 /// opened or replaced.
 struct process_link {
     bool is = false;
@@ -55,8 +55,8 @@ process_link process_link_of(const std::string& path) {
     return {true, where.starts_with(own) ? fd : -1};
 }
 
-/// Makes the same check as the kernel's fs.protected_symlinks, which does not apply to a link that is read
-/// instead of opened: in a folder like /tmp the link may belong to another user.
+/// Refuses a link that belongs to another user in a folder like /tmp. The kernel makes the same check
+/// (fs.protected_symlinks) when a link is opened, but not when it is read, as it is here.
 bool is_planted(const std::string& link, const struct stat& s) noexcept {
     struct stat folder {};
     const std::string path = folder_of(link);
@@ -82,12 +82,12 @@ int write_parts(int fd, std::initializer_list<std::span<const std::byte>> parts)
     return 0;
 }
 
-/// Some file systems report a full disk only at close(). Returns `failed` if it is not 0, else 0 or the error
-/// number.
+/// Some file systems report a full disk only at close(). Closes the file. Returns `failed` if that is not 0,
+/// otherwise the error number of close(), or 0.
 int close_output(int fd, int failed) noexcept { return ::close(fd) != 0 && failed == 0 ? errno : failed; }
 
 int open_temporary(const std::string& path) noexcept {
-    ::unlink(path.c_str());  // left by a killed process that had the same pid
+    ::unlink(path.c_str());  // removes a file left by a killed process that had the same pid
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 }
 
@@ -170,8 +170,9 @@ int open_output(const output_target& to) noexcept {
     }
 }
 
-// The user's descriptor may be blocking, and its flags are shared with other processes. A pipe for which
-// poll() reports POLLOUT accepts PIPE_BUF bytes at once, so no write blocks.
+// The user's descriptor may be blocking, and its flags are shared with other processes. So no write may
+// block: when poll() reports POLLOUT, a pipe accepts PIPE_BUF bytes at once, and no more than these are
+// written.
 int write_output(int fd, std::span<const std::byte> bytes) noexcept {
     if (!waits_for_a_reader(fd)) return write_whole(fd, bytes.data(), bytes.size()) ? 0 : errno;
     while (!bytes.empty()) {

@@ -17,8 +17,8 @@
 namespace carousel {
 namespace {
 
-/// The kernel reads the limit of the main thread's stack whenever that stack grows, so a raised limit takes
-/// effect immediately. glibc has read it before main() for the stacks of other threads.
+/// The kernel reads the limit whenever the main thread's stack grows, so a raised limit takes effect
+/// immediately. For the stacks of other threads, glibc has already read the limit before main().
 void raise_stack_limit() {
     rlimit stack{};
     if (::getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= wanted_stack) return;

@@ -1,6 +1,6 @@
 #pragma once
-// What a program knows and sets about its own process: limits at its start, its signals, output that was lost
-// at its end, and which process created an object.
+// Functions that concern a program's own process: its limits at its start, its signals, output that was lost
+// at its end, and the process that created an object.
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -11,12 +11,12 @@
 
 namespace carousel {
 
-// Set-up of a Carousel program that turns violations of the environment's limits into errors with a message
-// instead of signals.
+// A set-up for Carousel programs: when a program exceeds a resource limit of its environment, it reports an
+// error with a message instead of being ended by a signal.
 
-/// Bytes of stack for each thread, independent of the limit.
+/// Number of bytes of stack that each thread gets, regardless of the limit that the program was started with.
 inline constexpr unsigned long wanted_stack = 2UL << 20U;
-/// With fewer bytes of stack the main thread of a program ends with SIGSEGV.
+/// If the main thread of a program had fewer bytes of stack, the program would end with SIGSEGV.
 inline constexpr unsigned long least_stack = 512UL << 10U;
 
 /// Ignores SIGXFSZ, so that a write beyond `ulimit -f` fails with EFBIG, and raises the stack limit (`ulimit
@@ -24,9 +24,9 @@ inline constexpr unsigned long least_stack = 512UL << 10U;
 /// thread starts. Throws out_of_resources if less than least_stack remains.
 void prepare_process_limits();
 
-/// To be called at the end of a program. Returns `code`, unless that is 0 and some output to stdout was lost
-/// (a full disk, a closed file); then reports the error on stderr and returns exit_code::output. A pipe
-/// without a reader is not a failure.
+/// To be called at the end of a program. If `code` is 0 and some output to stdout was lost (because of a full
+/// disk or a closed file), reports the error on stderr and returns exit_code::output. Otherwise returns
+/// `code`. A pipe without a reader is not a failure.
 [[nodiscard]] int after_output(int code) noexcept;
 
 // Signals that were already ignored when a program started: by `nohup` (SIGHUP), by `trap ''` in a shell, or

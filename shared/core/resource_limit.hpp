@@ -1,7 +1,7 @@
 #pragma once
-// Texts for calls that were refused because of a resource limit: the error, the limit that may have caused it
-// with its value, and how to raise that limit. The limit is read when the text is created; the text always
-// begins with the text of the error number.
+// Texts for calls that were refused because of a resource limit. A text contains the error, the limit that
+// may have caused it, the value of that limit, and how to raise it. The limit is read when the text is
+// created; the text always begins with the text of the error number.
 
 #include <string>
 
@@ -37,7 +37,7 @@ public:
 /// Returns the reason why a file could not be written or resized, and what to do (make room, raise the quota
 /// or `ulimit -f`); `otherwise` is the remedy for any other error.
 [[nodiscard]] std::string no_room_text(int error_number, const std::string& otherwise);
-/// The same for a file below /dev/shm.
+/// Like no_room_text, for a file below /dev/shm.
 [[nodiscard]] std::string no_shared_room_text(int error_number);
 
 }  // namespace carousel

@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 3> runs_on_names{"any", "cpu", "cu
     return runs_on_names[static_cast<std::size_t>(devices)];
 }
 
-/// Returns the device with the name `word`; `otherwise` if there is none.
+/// Returns the device with the name `word`, or `otherwise` if no device has this name.
 [[nodiscard]] constexpr runs_on runs_on_named(std::string_view word, runs_on otherwise) noexcept {
     for (std::size_t k = 0; k < runs_on_names.size(); ++k)
         if (runs_on_names[k] == word) return static_cast<runs_on>(k);

@@ -1,16 +1,18 @@
 #pragma once
-// Secrets: tokens of one start, and files that hold a secret of several hosts.
+// Secrets: tokens that are valid for one start of a program, and files with a secret that several hosts
+// share.
 
 #include <string>
 #include <string_view>
 
 namespace carousel {
 
-// A secret that authorises its holder: created at a start, printed once, compared in constant time.
+// A secret that authorises its holder. It is created when the program starts, printed once, and compared in
+// constant time.
 
 /// Returns 32 hexadecimal digits from the kernel's random numbers. Throws shm_error.
 [[nodiscard]] std::string new_token();
-/// Compares in a time that depends only on the lengths. An empty token matches nothing.
+/// The time of the comparison depends only on the lengths of the texts. An empty token matches nothing.
 [[nodiscard]] bool same_token(std::string_view given, std::string_view token) noexcept;
 
 // A file readable only by its owner (mode 0600) that holds a secret shared by several hosts.

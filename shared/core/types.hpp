@@ -19,9 +19,9 @@ using i64 = std::int64_t;
 using f32 = float;
 using f64 = double;
 
-// Arithmetic on sizes from untrusted sources: a client, a file or a message. A result that does not fit 64
-// bits becomes the largest number (saturation, as std::add_sat of C++26), which every limit check refuses.
-// Plain arithmetic would wrap to a small number that passes the check.
+// Arithmetic on sizes from an untrusted source, such as a client, a file or a message. A result that does not
+// fit 64 bits becomes the largest number (saturation, as std::add_sat of C++26), which every limit check
+// refuses. Plain arithmetic would wrap to a small number that passes the check.
 
 [[nodiscard]] constexpr u64 add_sat(u64 a, u64 b) noexcept {
     u64 sum = 0;

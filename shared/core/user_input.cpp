@@ -13,10 +13,10 @@ namespace carousel {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t longest_word = 256;  // longer words are not typing errors
+constexpr std::size_t longest_word = 256;  // a longer word is not considered a typing error
 
-/// Words that users wrote before version 0.2.0: keys of pipeline files and of the web UI, and options
-/// (CHANGELOG.md).
+/// Words that were renamed in version 0.2.0, with their new names: keys of pipeline files and of the web UI,
+/// and options (CHANGELOG.md).
 constexpr std::pair<std::string_view, std::string_view> renamed[] = {{"latest", "sampled"},
                                                                      {"beside", "compare"},
                                                                      {"beside_plane", "compare_plane"},
