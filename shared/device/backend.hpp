@@ -1,11 +1,11 @@
 #pragma once
-// The device interface: what a backend provides so that stages can pass frames through its memory. Two
-// implementations: cpu/ (sealed memfds, an asynchronous queue with a thread pool) and cuda/ (VMM or legacy
-// IPC memory, a stream, IPC events). All code above this header is the same for both; the conformance suite
-// (tests/device) runs on each.
-// Threading: one process, any thread, unless a function states otherwise. A context must outlive every object
-// that it made. Crash: objects of this header own only this process's mappings; the memory itself exists as
-// long as a process holds its fd (the supervisor does), so a process that dies at any point in this code
+// The device interface: the functions that a backend provides so that stages can pass frames through its
+// memory. There are two implementations: cpu/ (sealed memfds, an asynchronous queue with a thread pool) and
+// cuda/ (VMM or legacy IPC memory, a stream, IPC events). Code that uses this header is the same for both;
+// the conformance suite (tests/device) runs on each. Threading: within one process, any thread may call a
+// function, unless the function's comment states otherwise. A context must outlive every object that it has
+// created. Crash: objects of this header own only this process's mappings; the memory itself exists as long
+// as any process holds its fd, and the supervisor holds it. So a process that dies at any point in this code
 // takes nothing from other processes. An event that a dead process had recorded never fires on CUDA;
 // therefore processes must not wait for an imported event and may only query it.
 
@@ -35,17 +35,17 @@ struct device_id {
 
 /// How a block of shareable memory is passed between processes.
 enum class memory_kind : u8 {
-    memfd,  ///< sealed memfd; the CPU maps it, a GPU page-locks and maps it (cudaHostRegister)
-    vmm,    ///< cuMemCreate + POSIX fd, on the GPU `uuid`
-    ipc,    ///< cudaIpcMemHandle_t of an owner that must be alive, on the GPU `uuid`
+    memfd,  ///< a sealed memfd, which the CPU maps, and which a GPU page-locks and maps (cudaHostRegister)
+    vmm,    ///< memory of the GPU `uuid`, from cuMemCreate, passed as a POSIX fd
+    ipc,    ///< memory of the GPU `uuid`, passed as a cudaIpcMemHandle_t; its owner must be alive
 };
 [[nodiscard]] const char* name_of(memory_kind kind) noexcept;
 
 /// A block of shareable memory. Owns nothing: each fd belongs to the process or object that keeps it open.
 ///
 /// A ring may be split into pieces of equal size, one slot per piece. Every process can then map the pieces
-/// with a gap after each piece, that is, addresses at which nothing is mapped. A slot lies at the end of its
-/// piece, so the first byte after the slot is in the gap.
+/// with a gap after each piece; a gap is a range of addresses at which nothing is mapped. A slot lies at the
+/// end of its piece, so the first byte after the slot is in the gap.
 struct memory_handle {
     memory_kind kind = memory_kind::memfd;
     u64 bytes = 0;                    ///< allocated size of all pieces (a multiple of the granularity)
@@ -55,7 +55,7 @@ struct memory_handle {
     u32 pieces = 0;                   ///< 0: one block, with adjacent slots
     std::vector<int> piece_fds;       ///< for vmm memory in pieces: one fd per piece
     [[nodiscard]] u64 piece_bytes() const noexcept { return pieces == 0 ? 0 : bytes / pieces; }
-    /// True if `slots` slots of `slot_bytes` each fit.
+    /// True if the memory has room for `slots` slots of `slot_bytes` bytes each.
     [[nodiscard]] bool holds(u32 slots, u64 slot_bytes) const noexcept {
         if (slots == 0 || slot_bytes == 0) return false;
         return pieces == 0 ? slot_bytes <= bytes / slots : slots <= pieces && slot_bytes <= piece_bytes();
@@ -65,9 +65,9 @@ struct memory_handle {
 /// Alignment, in bytes, of a slot and of the planes in it.
 inline constexpr u64 slot_alignment = 256;
 
-/// The status word before each payload, in ring memory: written in queue order by the producer, compared on
-/// the device by the consumer. The status word detects a torn frame; it is not authoritative. 16 bytes,
-/// 16-byte aligned, one store.
+/// The status word before each payload in ring memory. The producer writes it in queue order, and the
+/// consumer compares it on the device. The status word detects a torn frame; it is not authoritative. It has
+/// 16 bytes, is 16-byte aligned, and is written by one store.
 struct alignas(16) status_word {
     u64 ring_sequence;
     u32 epoch;
@@ -91,8 +91,8 @@ public:
         return host_;
     }  ///< CPU-readable pointer, or null (GPU memory)
     [[nodiscard]] u64 bytes() const noexcept { return bytes_; }
-    /// The address of slot k, for slots of slot_bytes each; requires that memory_handle::holds() returned
-    /// true for them.
+    /// The address of slot k if each slot has slot_bytes bytes. memory_handle::holds() must have returned
+    /// true for these slots.
     [[nodiscard]] std::byte* slot(u32 k, u64 slot_bytes) const noexcept {
         return data_ + (stride_ == 0 ? k * slot_bytes : k * stride_ + before_slot(slot_bytes));
     }
@@ -100,16 +100,15 @@ public:
     [[nodiscard]] u64 stride(u64 slot_bytes) const noexcept { return stride_ == 0 ? slot_bytes : stride_; }
     /// True if a gap follows each slot: an access to a gap faults this process.
     [[nodiscard]] bool has_gaps() const noexcept { return stride_ > piece_bytes_; }
-    /// True if a write to the memory, by this process's CPU threads or its kernels, faults this process. Not
-    /// every mapping that was requested for reading is read-only: see context::map().
+    /// True if this process faults when its CPU threads or its kernels write to the memory. Some mappings
+    /// that were requested for reading are not read-only: see context::map().
     [[nodiscard]] bool read_only() const noexcept { return read_only_; }
 
 protected:
     std::byte* data_ = nullptr;
     std::byte* host_ = nullptr;
     u64 bytes_ = 0;
-    u64 stride_ = 0, piece_bytes_ = 0;  ///< for memory in pieces: distance and size of the pieces; 0: one
-                                        ///< block
+    u64 stride_ = 0, piece_bytes_ = 0;  ///< distance and size of pieces; both are 0 for one block
     bool read_only_ = false;
 
 private:
@@ -126,26 +125,27 @@ class event {
 public:
     using handle = std::array<std::byte, 64>;
     virtual ~event() = default;
-    /// Records the event after all work that was enqueued on `on` so far. `tag` names the job; the CPU
-    /// backend stores it (release) in the shared word.
+    /// Enqueues the event on `on`, after all work that was enqueued there so far. `tag` names the job; the
+    /// CPU backend stores it (release) in the shared word.
     virtual void record(queue& on, u64 tag) = 0;
-    /// True when the work of the last record is complete, or nothing was recorded. Throws cuda_error if the
-    /// device has failed, or error if a CPU task has; such a failure is permanent.
+    /// True when all work before the last record() is complete, or if record() was never called. Throws
+    /// cuda_error if the device has failed, or error if a CPU task has failed; such a failure is permanent.
     [[nodiscard]] virtual bool done() = 0;
-    /// Blocks without spinning until done() is true; throws like done(). Only for own events.
+    /// Blocks without spinning until done() is true; throws like done(). Must only be called by the process
+    /// that created the event.
     virtual void wait() = 0;
     /// The handle with which another process imports the event (CUDA: cudaIpcEventHandle_t; CPU: unused, all
     /// zero).
     [[nodiscard]] virtual handle export_handle() const = 0;
 };
 
-/// Another process's event: may be queried, but never waited for.
+/// An event of another process, which this process may query, but must not wait for.
 class imported_event {
 public:
     virtual ~imported_event() = default;
-    /// True when the event's last record is complete and, on the CPU, has `tag`. On CUDA an event that is not
-    /// recorded yet reads as complete, so query it only after the job word is SUBMITTED. Any error reads as
-    /// false.
+    /// True when the event's last record is complete; on the CPU, the record must also have the tag `tag`. On
+    /// CUDA an event that is not recorded yet reads as complete, so query the event only after the job word
+    /// is SUBMITTED. Any error reads as false.
     [[nodiscard]] virtual bool done(u64 tag) noexcept = 0;
 };
 
@@ -153,7 +153,8 @@ namespace cpu {
 class pool;
 }
 
-/// The work on status words in one queue entry: comparisons, followed by stores of one value.
+/// The comparisons and stores of status words in one queue entry. The comparisons are made first; then one
+/// value is stored at several addresses.
 struct status_step {
     static constexpr std::size_t most = 4;
     struct check {
@@ -162,7 +163,7 @@ struct status_step {
     };
     std::array<check, most> checks{};
     u32 count = 0;        ///< number of checks, at most `most`
-    u32* torn = nullptr;  ///< host-visible memory (allocate_host): each mismatch adds 1
+    u32* torn = nullptr;  ///< each mismatch adds 1 here; host-visible (allocate_host)
     std::array<status_word*, most> write{};
     u32 writes = 0;       ///< number of stores, at most `most`
     status_word value{};  ///< the value of every store
@@ -175,25 +176,25 @@ struct status_step {
     }
 };
 
-/// An in-order asynchronous queue (a CUDA stream, or a worker thread with a pool). Calls enqueue and return.
-/// One thread at a time may enqueue. Failures are sticky. The destructor of a CPU queue runs the pending
-/// entries; the destructor of a CUDA queue returns at once.
+/// An in-order asynchronous queue (a CUDA stream, or a worker thread with a pool). Each call enqueues its
+/// work and returns. One thread at a time may enqueue. Failures are sticky. The destructor of a CPU queue
+/// runs the pending entries; the destructor of a CUDA queue returns at once.
 class queue {
 public:
     virtual ~queue() = default;
     [[nodiscard]] virtual device_kind kind() const noexcept = 0;
-    /// Copies between any two pointers that this context can access (device, pinned host, mapped).
+    /// Copies `bytes` bytes. Both pointers may point to any memory that this context can access (device,
+    /// pinned host, mapped).
     virtual void copy(void* to, const void* from, u64 bytes) = 0;
     virtual void fill(void* to, u8 value, u64 bytes) = 0;
-    /// One step in queue order: the step's stores become visible system-wide after all work that was enqueued
-    /// before the step, and before all work that is enqueued after the step. A GPU executes the step in one
-    /// launch.
+    /// Enqueues a step. The step's stores become visible system-wide after all work that was enqueued before
+    /// the step, and before all work that is enqueued after the step. A GPU executes the step in one launch.
     virtual void status(const status_step& step) = 0;
     /// Stores a status word.
     void write_status(status_word* at, status_word value) {
         status({.write = {at}, .writes = 1, .value = value});
     }
-    /// Compares *at with `expected`; a mismatch adds 1 to *torn.
+    /// Enqueues a comparison of *at with `expected`; a mismatch adds 1 to *torn.
     void check_status(const status_word* at, status_word expected, u32* torn) {
         status({.checks = {{{at, expected}}}, .count = 1, .torn = torn});
     }
@@ -202,9 +203,10 @@ public:
     /// CUDA queues only, for crash tests: enqueues a kernel that writes to an illegal address. All later work
     /// of this process fails.
     virtual void fault() = 0;
-    /// CPU queues only: runs `task` in order on the queue's worker, with the pool for parallel loops.
+    /// CPU queues only: the queue's worker runs `task`, in the order of the queue; the task can use the pool
+    /// for parallel loops.
     virtual void submit(std::function<void(cpu::pool&)> task) = 0;
-    /// CUDA queues only: the cudaStream_t.
+    /// CUDA queues only: returns the cudaStream_t.
     [[nodiscard]] virtual void* native_stream() const noexcept = 0;
 };
 
@@ -216,31 +218,32 @@ public:
     [[nodiscard]] virtual std::string description() const = 0;  ///< e.g. "NVIDIA H200 (cuda:0)", "CPU, 2
                                                                 ///< threads"
     [[nodiscard]] virtual std::unique_ptr<queue> make_queue() = 0;
-    /// An event that other processes can import. On the CPU `shared` is the word in shared memory that
-    /// contains the event's tag; unused on CUDA.
+    /// An event that other processes can import. On the CPU, `shared` is the word in shared memory that
+    /// contains the event's tag; on CUDA, `shared` is unused.
     [[nodiscard]] virtual std::unique_ptr<event> make_event(std::atomic<u64>* shared) = 0;
-    /// Null if the event cannot be imported (because a CPU stage cannot query a GPU event, or the event's
-    /// maker has died); then only the owner can commit its frames. CUDA also imports the words that are the
-    /// events of CPU queues.
+    /// Returns null if the event cannot be imported, because a CPU stage cannot query a GPU event, or because
+    /// the process that created the event has died; then only the event's owner can commit its frames. A CUDA
+    /// context can also import events of CPU queues, which are words in shared memory.
     [[nodiscard]] virtual std::unique_ptr<imported_event> import_event(device_kind from,
                                                                        const event::handle& handle,
                                                                        const std::atomic<u64>* shared) = 0;
-    /// Maps shared memory. A write to memory that is mapped for reading faults the writing process and no
-    /// other process. Where this is unavailable (`ipc` memory; host memory on a GPU without
-    /// cudaHostRegisterReadOnly), the memory is mapped for writing and read_only() is false. Memory in pieces
-    /// is mapped with its gaps, except host memory on a GPU that uses other addresses for it than the CPU
-    /// (has_gaps()). Throws device_error with the reason (no peer access, wrong device, owner has died).
+    /// Maps shared memory. If the memory is mapped for reading, a write to it faults the writing process and
+    /// no other process. Such a mapping is not available for `ipc` memory, and for host memory on a GPU
+    /// without cudaHostRegisterReadOnly; then the memory is mapped for writing, and read_only() is false.
+    /// Memory in pieces is mapped with gaps. The exception is host memory on a GPU that uses other addresses
+    /// for it than the CPU; then has_gaps() is false. Throws device_error with the reason (for example, if
+    /// the GPUs have no peer access, if the device is wrong, or if the owner has died).
     [[nodiscard]] virtual std::unique_ptr<mapping> map(const memory_handle& handle, access wanted) = 0;
-    /// Zeroed memory private to this process, on the device. For set-up only: an allocation may synchronise
-    /// the device.
+    /// Allocates zeroed memory on the device, which is private to this process. For set-up only, because an
+    /// allocation may synchronise the device.
     [[nodiscard]] virtual std::unique_ptr<mapping> allocate(u64 bytes) = 0;
-    /// Zeroed memory private to this process that both the CPU and the device can read and write (data() ==
-    /// host_data()).
+    /// Allocates zeroed memory, private to this process, that both the CPU and the device can read and write
+    /// (data() == host_data()).
     [[nodiscard]] virtual std::unique_ptr<mapping> allocate_host(u64 bytes) = 0;
 };
 
-/// Opens a device. `cpu_threads` is the pool's size on the CPU (0: all cores). Throws device_error, with a
-/// remedy, if the backend is not built in, or if there is no driver or no such GPU.
+/// Opens a device. For a CPU, `cpu_threads` is the number of threads of its pool (0: one per core). Throws
+/// device_error, with a remedy, if the backend is not built in, or if there is no driver or no such GPU.
 [[nodiscard]] std::unique_ptr<context> open(const device_id& id, unsigned cpu_threads = 0);
 
 /// True if the CUDA backend was compiled in.
@@ -251,13 +254,14 @@ public:
 /// Makes the context's GPU the calling thread's current GPU. No effect on the CPU. Throws cuda_error.
 void bind_thread(const context& to);
 
-/// Saves the calling thread's current CUDA context, and makes it current again in the destructor: calls in
-/// between may make another context current, and the program to which the thread belongs may work on another
-/// GPU. A thread that had no context keeps the one that the calls made current, because without a context the
-/// thread's own next launch would go to GPU 0. No effect if the driver is not loaded in this process.
+/// Saves the calling thread's current CUDA context, and makes it current again in the destructor. This is
+/// needed because calls in between may make another context current, while the program to which the thread
+/// belongs works on another GPU. If the thread had no context, it keeps the context that the calls have made
+/// current, because without a context the next launch of the program in this thread would go to GPU 0. No
+/// effect if the driver is not loaded in this process.
 class kept_thread {
 public:
-    /// `wanted` false: no effect, for a call that does not use a GPU.
+    /// If `wanted` is false, the object has no effect; this is for calls that do not use a GPU.
     explicit kept_thread(bool wanted = true) noexcept;
     ~kept_thread();
     kept_thread(const kept_thread&) = delete;

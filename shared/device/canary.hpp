@@ -1,15 +1,14 @@
 #pragma once
 // The canary after a slot without a gap: 64 KiB that the slot's producer fills with a pattern before any code
 // of the stage first runs on that slot, and checks after each frame. A byte that has changed was written by
-// an out-of-bounds write. One implementation for both backends; a queue runs it.
+// an out-of-bounds write. Both backends use the same implementation, which a queue runs.
 // The pattern depends on the slot and on its producer's incarnation, so a pattern that was copied from
-// another slot, or left by a dead incarnation, does not pass as intact. The pattern is kept from frame to
-// frame: a byte that changes while the slot is free is detected with the slot's next frame. The pattern is
-// not a secret: it detects mistakes, not malice. A wild write that happens to write the pattern's own value
-// changes nothing and is not detected.
-// A write that skips all 64 KiB is not detected either. A write that covers the canary and continues has
-// damaged the next slot by the time the write is detected; the next slot's status word reports the damage to
-// its readers.
+// another slot, or left by a dead incarnation, is detected as damaged. The pattern is not rewritten for each
+// frame, so a byte that changes while the slot is free is detected when the slot's next frame is checked. The
+// pattern is not a secret: it detects mistakes, not malice. A wild write that happens to write the pattern's
+// own value changes nothing and is not detected. A write that skips all 64 KiB is not detected either. If a
+// write covers the whole canary and continues, it has already damaged the next slot when it is detected; the
+// readers of the next slot detect this by its status word.
 
 #include <bit>
 #include <span>
@@ -26,9 +25,9 @@ inline constexpr u32 canary_words = canary_bytes / sizeof(u64);
 /// The result of a check: canary_whole, or `canary_damaged` plus the offset of the first changed byte.
 inline constexpr u32 canary_whole = 0, canary_damaged = 1;
 
-/// A check is divided into parts, which run concurrently on a GPU, each with its own word. The check writes
-/// only if it finds damage, because a store to host memory from each launch would cost more per frame than
-/// the check. Completion of the event after the check shows that the check has run.
+/// A check is divided into parts, which run concurrently on a GPU; each part has its own result word. A part
+/// writes its word only if it finds damage, because one store to host memory per launch would cost more than
+/// the check itself. The check has run when the event that was recorded after it is complete.
 inline constexpr u32 canary_parts = 32, canary_part_words = canary_words / canary_parts;
 struct canary_check {
     u32 part[canary_parts];
@@ -36,7 +35,8 @@ struct canary_check {
     void clear() noexcept {
         for (u32& p : part) p = canary_whole;
     }
-    /// To be called after the event: returns the word of the first damaged part, or else canary_whole.
+    /// To be called when that event is complete: returns the word of the first damaged part, or canary_whole
+    /// if no part is damaged.
     [[nodiscard]] u32 result() const noexcept {
         for (const u32& p : part)
             if (const u32 word = static_cast<const volatile u32&>(p); word != canary_whole) return word;
@@ -52,22 +52,23 @@ struct canary_check {
     return z ^ z >> 31U;
 }
 
-/// Returns word i of the pattern. A different key gives a different word at every i.
+/// Returns word i of the pattern. Two different keys give different words at every i.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_word(u64 key, u32 i) {
     return key + i * 0x9E37'79B9'7F4A'7C15;
 }
 
 /// Returns the index of the first byte that differs; memory order is little-endian on both backends.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 first_changed_byte(u64 found, u64 expected) {
-#if defined(__CUDA_ARCH__)  // std::countr_zero compiles for it, but returns 64 for every value (nvcc 13.0)
+#if defined(__CUDA_ARCH__)  // std::countr_zero returns 64 for every value here (nvcc 13.0)
     return static_cast<u32>(__ffsll(static_cast<long long>(found ^ expected)) - 1) / 8;
 #else
     return static_cast<u32>(std::countr_zero(found ^ expected)) / 8;
 #endif
 }
 
-// Status words and canaries as one step of a queue; on a GPU the step is one launch, which a frame's graph
-// may contain. Threading: the thread that may enqueue on the queue.
+// These functions write or check canaries, together with status words, in a single step of a queue. On a GPU
+// the step is one launch, which can be part of a frame's graph. Threading: to be called by the thread that
+// may enqueue on the queue.
 
 struct canary_step {
     u64* at = nullptr;              ///< canary_bytes of ring memory, 16-byte aligned
@@ -76,19 +77,21 @@ struct canary_step {
 };
 inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs and outputs
 
-/// queue::status(), plus a check of each of the canaries, at most `most_canaries`. The checks run after the
-/// work in the queue and before later work, in no order relative to the status words and to each other.
+/// Enqueues the same step as queue::status(), and in addition a check of each canary; there may be at most
+/// `most_canaries`. The checks run after the work that is already in the queue and before later work. They
+/// have no order relative to the status words or to each other.
 ///
-/// `at_once`: on the CPU the check is done immediately, on this thread, for a caller whose own code then does
-/// the work instead of the queue. In that case no entry of the queue may still use one of the canaries.
+/// If `at_once` is true, a CPU checks the canaries immediately, on the calling thread. This is for callers
+/// that do the work themselves instead of enqueuing it. In that case no entry of the queue may still use one
+/// of the canaries.
 void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries,
                     bool at_once = false);
 
 /// Writes the patterns of at most `most_canaries` canaries. On a GPU this happens after the work in the queue
-/// and before later work. A CPU queue plants immediately, on this thread: there the caller's own code also
-/// writes to ring memory, and its writes after this call must come after the pattern. Therefore no entry of
-/// the queue may still use one of the canaries. A caller that fills a slot that was free fulfils this
-/// condition.
+/// and before later work. For a CPU queue the patterns are written immediately, on the calling thread,
+/// because on a CPU the caller's own code also writes to ring memory, and its later writes must come after
+/// the pattern. Therefore no entry of the queue may still use one of the canaries. This condition is met if
+/// the caller fills a slot that was free.
 void plant_canaries(queue& on, std::span<const canary_step> canaries);
 
 }  // namespace carousel::device

@@ -1,6 +1,6 @@
 #pragma once
-// Names of the enumerators and members in backend.hpp for messages (core/described.hpp). Separate, because
-// backend.hpp is installed and needs neither Boost nor JSON.
+// Names of the enumerators and members in backend.hpp for messages (core/described.hpp). They are in this
+// separate file because backend.hpp is installed and must not need Boost or JSON.
 
 #include "core/described.hpp"
 #include "device/backend.hpp"

@@ -7,7 +7,7 @@
 
 namespace carousel::device {
 
-// Null if no tool is attached; in that case no other NVTX function is called.
+// Null if no profiler is attached; in that case no other NVTX function is called.
 profiler::profiler(const std::string& domain) noexcept
     : domain_(nvtxDomainCreateA(("carousel " + domain).c_str())) {}
 

@@ -1,6 +1,6 @@
 #pragma once
 // Named ranges for a profiler (NVTX: shown by Nsight Systems and other tools), one domain per stage. NVTX is
-// header-only, part of the CUDA toolkit: nothing is linked, and a range costs one comparison while no tool is
+// a header-only part of the CUDA toolkit, so no library is linked; a range costs one comparison if no tool is
 // attached. In a build without CUDA, all this code compiles to nothing.
 //
 // Any thread may use it; a range must begin and end on the same thread.
@@ -27,7 +27,7 @@ private:
     void* domain_ = nullptr;
 };
 
-/// A range named "WHAT SEQUENCE" that lasts as long as the object.
+/// A range with the name "WHAT SEQUENCE", which lasts as long as the object exists.
 class profiler_range {
 public:
     static constexpr u64 no_sequence = ~u64{0};

@@ -44,7 +44,7 @@ launch_list::note note_of(const kernel_launch& k) {
     n.bytes.resize(end);
     end = 0;
     for (u32 i = 0; i < k.count; ++i) {
-        n.arguments.push_back(n.bytes.data() + end);  // stays valid when `n` is moved
+        n.arguments.push_back(n.bytes.data() + end);  // the pointer stays valid when `n` is moved
         n.launch.arguments[i].at = nullptr;
         end += room(k.arguments[i].bytes);
     }

@@ -12,7 +12,7 @@
 
 namespace carousel::device {
 
-// A kernel launch as plain data, for code that passes it on without a dependency on CUDA.
+// A kernel launch as plain data, so that code can pass it on without depending on CUDA.
 
 struct kernel_launch {
     static constexpr std::size_t most = 16;
@@ -24,39 +24,40 @@ struct kernel_launch {
     const void* kernel = nullptr;  ///< the function's address on the host
     std::array<u32, 3> blocks{1, 1, 1}, threads{1, 1, 1};
     u32 shared_bytes = 0;
-    bool overlaps = false;  ///< the kernel may begin before its predecessor has ended, and waits for it
-                            ///< itself
+    bool overlaps = false;  ///< true if the kernel may begin before its predecessor has ended; then the
+                            ///< kernel itself waits for it
     std::array<argument, most> arguments{};
     u32 count = 0;  ///< number of arguments
 };
 
-// A frame's work that is the same for every frame: the same kernels in the same order, with the same launch
-// sizes; only their arguments differ (slots, parameters). On a GPU this work is captured into a graph once; a
-// later frame costs one launch instead of one per kernel.
+// Work that is the same for every frame: the same kernels run in the same order with the same launch sizes,
+// and only their arguments differ (slots, parameters). On a GPU this work is captured into a graph once, so
+// that a later frame costs one launch instead of one launch per kernel.
 //   work->begin();   from here to end() kernels are recorded, not launched
 //   ...              the launches of one frame, only through launch() of device/cuda/launch.hpp
 //   work->end();     the frame's work is enqueued
 // Arguments. A kernel reads its arguments from constant memory, as in any other launch: no kernel has to
 // change, and a stage that does not run as a graph has no extra cost. Arguments that differ from the last
-// frame's are set in the graph's nodes. The alternative is a descriptor that the first node copies to GPU
-// memory, where kernels read it: this takes less host time but more GPU time, which is the bottleneck (nine
-// launches, all arguments new, on an H100: 18.8 us of host and 14.0 us of GPU time with nodes, 10.3 and 17.6
-// with a descriptor; tests/device/cuda/graph_cost.cu). Two other designs were rejected: a graph for each
-// combination of slots (a frame's parameters, a camera for example, change as well) and capturing each frame
-// again (this costs as much as the launches).
-// Check. Every frame's launches are compared with those of the first: kernel, number, sizes. Copies, fills,
-// and launches that bypass launch() are detected when the work is captured: at the first frame, the second,
-// and every 256th frame. A difference throws error (exit_code::stage_exception) that describes both; the
-// runner adds the frame's number.
-// Threading: the thread that enqueues on the queue. One object per lane, because its arguments belong to its
-// last frame, which must be complete before the next begin(). Crash: nothing here outlives the process.
+// frame's are set in the graph's nodes. Three other designs were rejected. A descriptor that the first node
+// copies to GPU memory, where kernels read it, takes less host time but more GPU time, which is the
+// bottleneck (for nine launches with all arguments new, on an H100: 18.8 us of host time and 14.0 us of GPU
+// time with nodes, 10.3 us and 17.6 us with a descriptor; tests/device/cuda/graph_cost.cu). One graph for
+// each combination of slots does not suffice, because a frame's parameters, for example the camera, change as
+// well. Capturing each frame again costs as much as launching its kernels. Check. The launches of every frame
+// are compared with those of the first frame: their number, their kernels and their sizes must be equal.
+// Copies, fills, and launches that bypass launch() are detected when the work is captured: at the first
+// frame, the second, and every 256th frame. If there is a difference, an error (exit_code::stage_exception)
+// that describes both is thrown, to which the runner adds the frame's number. Threading: to be used by the
+// thread that enqueues on the queue. There is one object per lane: the object's arguments belong to the last
+// frame recorded with it, and that frame must be complete before begin() is called again. Crash: no state of
+// this object outlives the process.
 
 class same_work {
 public:
     virtual ~same_work() = default;
     virtual void begin() = 0;
     virtual void end() = 0;
-    /// Called instead of end(): none of the frame's work is enqueued.
+    /// Called instead of end(), to enqueue none of the frame's work.
     virtual void drop() = 0;
 };
 
@@ -68,21 +69,22 @@ class launch_list {
 public:
     struct note {
         std::string name;
-        kernel_launch launch;          ///< everything except the addresses of its arguments
+        kernel_launch launch;          ///< the launch, except the addresses of its arguments
         std::vector<std::byte> bytes;  ///< the arguments' values
         std::vector<void*> arguments;  ///< into `bytes`
-        bool changed = false;          ///< set by add(); the code that plays the launch clears it
+        bool changed = false;          ///< an argument has changed; the code that runs the launch clears it
     };
     /// Begins a frame.
     void begin();
-    /// Adds the frame's next launch. Throws error if it differs from the first frame's.
+    /// Adds the frame's next launch. Throws error if it differs from the corresponding launch of the first
+    /// frame.
     void add(const kernel_launch& k);
     /// Throws error if the frame had fewer launches than the first one.
     void end();
     [[nodiscard]] bool first() const noexcept { return frames_ <= 1; }
     [[nodiscard]] u64 frames() const noexcept { return frames_; }
     [[nodiscard]] std::vector<note>& all() noexcept { return notes_; }
-    /// Undoes begin(): clears the launches if this is the first frame.
+    /// Undoes begin(): if this is the first frame, also removes its launches.
     void forget();
 
 private:

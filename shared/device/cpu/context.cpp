@@ -41,7 +41,7 @@ public:
     }
 };
 
-constexpr u64 copy_grain = 512 * 1024;  // bytes; for smaller copies a second core costs more than it gains
+constexpr u64 copy_grain = 512 * 1024;  // in bytes; a smaller copy is not faster with a second core
 
 std::shared_ptr<const failure> current_failure() {
     auto why = std::make_shared<failure>();
@@ -150,7 +150,8 @@ void queue::run(entry& e) {
         e.task(*pool_);
     } catch (...) {
         auto why = current_failure();
-        // Only this thread writes failure_; enqueuing threads read it under the mutex.
+        // Only this thread writes failure_, so it may read it without the mutex; enqueuing threads read it
+        // under the mutex.
         const std::lock_guard lock(mutex_);
         failure_ = std::move(why);
     }

@@ -1,5 +1,6 @@
 #pragma once
-// The CPU as a device: memfd memory, and queues with one worker each that share one pool.
+// The CPU as a device. Its memory is in memfds; each of its queues has one worker, and all queues share one
+// pool.
 
 #include <condition_variable>
 #include <functional>
@@ -16,7 +17,7 @@ namespace carousel::device::cpu {
 
 class context final : public device::context {
 public:
-    /// `threads`: the pool's size; 0: one per core. Throws device_error.
+    /// `threads` is the number of threads of the pool; 0: one per core. Throws device_error.
     explicit context(unsigned threads) : pool_(std::make_shared<pool>(threads)) {}
 
     [[nodiscard]] device_kind kind() const noexcept override { return device_kind::cpu; }
@@ -35,10 +36,10 @@ private:
 
 // Events of the CPU backend. An event has two parts: a fence inside this process and a word in shared memory
 // next to the slot. wait() sleeps on the fence; other processes compare the word with their expected tag. A
-// fence is completed by a thread of its own process, so no death of another process can delay wait(). Work
-// that never ends is bounded by frame_timeout_ms: the supervisor kills this process. Sync point: the queue's
-// worker stores the word with release after the last task's last write (parallel loops have joined by then),
-// so a process that reads the tag with acquire reads the whole payload. Crash: a recorder that dies before
+// fence is completed by a thread of its own process, so no death of another process can delay wait(). If the
+// work never ends, the supervisor kills this process after frame_timeout_ms. Memory order: the queue's worker
+// stores the word with release after the last write of the last task (its parallel loops have ended by then),
+// so a process that reads the tag with acquire reads the whole payload. Crash: a process that dies before
 // that store never stores the tag, so its frame never reads as complete.
 
 /// The reason why a queue stopped working; the next call that queries the queue throws it as a
@@ -48,14 +49,14 @@ struct failure {
     std::string message;
 };
 
-/// Counts the records of one event. Shared by the event and the records that are still queued, so either may
-/// be destroyed first.
+/// Counts the records of one event. The event and its records that are still queued share this object, so the
+/// event may be destroyed before its records, and vice versa.
 class fence {
 public:
     u64 begin() noexcept;  ///< returns the number of the new record
     void complete(u64 number) noexcept;
     void fail(u64 number, std::shared_ptr<const failure> why) noexcept;
-    [[nodiscard]] bool done();  ///< throws carousel::error if the queue of the record has failed
+    [[nodiscard]] bool done();  ///< throws carousel::error if the queue on which it was recorded has failed
     void wait();                ///< likewise
 
 private:
@@ -80,8 +81,8 @@ private:
     std::atomic<u64>* shared_;
 };
 
-/// Compares the word in shared memory with the tag. Usable on any device: a GPU stage downstream of a CPU
-/// stage polls it as well.
+/// Compares the word in shared memory with the tag. A stage on any device can use it, for example a GPU stage
+/// downstream of a CPU stage.
 class imported_event final : public device::imported_event {
 public:
     explicit imported_event(const std::atomic<u64>* shared) : shared_(shared) {}
@@ -94,11 +95,11 @@ private:
 };
 
 // The CPU backend's queue: one worker thread that runs tasks in the order of their submission, using the
-// context's pool for parallel loops. An idle worker sleeps. Enqueueing is a push under a mutex.
-// Failure is sticky, as for a CUDA context: the first task that throws stops the queue, and later tasks are
-// dropped. Every record after that task, and every later call, reports the failure as carousel::error. None
-// of these records reads as complete. Lifetime: the destructor runs the pending entries; pointers and shared
-// words passed to the queue must stay valid until then.
+// context's pool for parallel loops. An idle worker sleeps. Enqueuing locks a mutex and appends an entry to a
+// vector. A failure is permanent, as for a CUDA context: the first task that throws stops the queue, and
+// later tasks are dropped. Every record after that task, and every later call, reports the failure as
+// carousel::error. None of these records reads as complete. Lifetime: the destructor runs the pending
+// entries; pointers and shared words passed to the queue must stay valid until then.
 
 class queue final : public device::queue {
 public:
@@ -114,8 +115,8 @@ public:
     void submit(std::function<void(pool&)> task) override;
     [[nodiscard]] void* native_stream() const noexcept override { return nullptr; }
 
-    /// After all work enqueued so far: stores `tag` in `word` (unless null), then completes a new record of
-    /// `on`.
+    /// Enqueues a record. After all work enqueued so far, the worker stores `tag` in `word` (unless `word` is
+    /// null), and then completes a new record of `on`.
     void record(const std::shared_ptr<fence>& on, std::atomic<u64>* word, u64 tag);
 
 private:
@@ -132,8 +133,8 @@ private:
     std::shared_ptr<pool> pool_;
     std::mutex mutex_;
     std::condition_variable work_;
-    std::vector<entry> waiting_;  // swapped with the worker's own vector, so there are no allocations after
-                                  // both have grown
+    std::vector<entry> waiting_;  // swapped with the worker's own vector, so that neither vector allocates
+                                  // once both have grown
     std::shared_ptr<const failure> failure_;
     bool sleeping_ = false, stop_ = false;
     std::thread worker_;

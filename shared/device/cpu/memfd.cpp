@@ -75,8 +75,8 @@ memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps re
         map_pieces(handle, may);
     else
         map_whole(handle, may);
-    ::madvise(host_, reserved_, MADV_HUGEPAGE);  // a hint: effective only where shmem_enabled allows it
-    // Stages never fork; if a tool does, the child must not keep the memory.
+    ::madvise(host_, reserved_, MADV_HUGEPAGE);  // a hint that works only where shmem_enabled allows it
+    // Stages never fork. If a tool in the process forks, the child must not keep the memory.
     ::madvise(host_, reserved_, MADV_DONTFORK);
 }
 

@@ -2,7 +2,7 @@
 // Sealed host memory (shm/sealed_memory.hpp) used as the memory of a ring or an asset: the supervisor creates
 // it and keeps the fd.
 //
-// Crash: the memory exists as long as a process holds the fd or maps it.
+// Crash: the memory exists as long as any process holds the fd or maps the memory.
 
 #include <string_view>
 
@@ -13,16 +13,16 @@
 namespace carousel::device {
 
 /// Creates `bytes` (rounded up to whole pages, zero-filled) of sealed memory. `name` appears in
-/// /proc/PID/maps. The handle's fd is CLOEXEC and belongs to the caller. Throws shm_error for 0 bytes, for
-/// more than the machine or its cgroup has free, or if memfd is not available.
+/// /proc/PID/maps. The handle's fd is CLOEXEC and belongs to the caller. Throws shm_error if `bytes` is 0 or
+/// exceeds the free memory of the machine or of the cgroup, or if memfd is not available.
 [[nodiscard]] memory_handle create_memfd(std::string_view name, u64 bytes);
 
 /// The size of a piece of host memory is a multiple of host_piece_step. host_gap_bytes is the size of the gap
-/// after each piece: large enough that a picture row written out of bounds still ends in the gap. Reserved
-/// addresses cost nothing.
+/// after each piece. It is so large that a picture row that begins in the slot and is written out of bounds
+/// still ends in the gap. Reserved addresses use no memory.
 inline constexpr u64 host_piece_step = 4096, host_gap_bytes = 64 * 1024;
 
-enum class gaps : u8 { yes, no };  ///< whether a gap follows each piece of memory in pieces
+enum class gaps : u8 { yes, no };  ///< whether a gap is mapped after each piece
 
 /// Maps a memfd (shared; for reading, or for reading and writing) and unmaps it in the destructor. data() ==
 /// host_data(). Pieces are mapped one by one into a range of addresses that is reserved without access, so

@@ -27,8 +27,8 @@ struct loop_mark {
 
 }  // namespace
 
-// One loop at a time. Workers join and leave an open loop under the mutex, so the caller waits only for the
-// workers that have joined: a worker that wakes up late finds the loop closed and sleeps again.
+// Only one loop runs at a time. Workers join and leave an open loop under the mutex, and the caller waits
+// only for the workers that have joined. A worker that wakes up late finds the loop closed and sleeps again.
 struct pool::state {
     std::mutex callers;  // several queues may share the pool; their loops take turns
     std::mutex mutex;
@@ -110,7 +110,7 @@ unsigned pool::size() const noexcept { return static_cast<unsigned>(state_->thre
 
 void pool::parallel_for(u64 count, u64 grain, const std::function<void(u64, u64, unsigned)>& body) {
     CAROUSEL_ASSERT(grain > 0);
-    CAROUSEL_ASSERT(!inside_loop);  // a loop inside a loop would wait for itself
+    CAROUSEL_ASSERT(!inside_loop);  // a loop that is started inside a loop would wait for itself
     if (count == 0) return;
     state& s = *state_;
     const std::lock_guard turn(s.callers);

@@ -1,7 +1,7 @@
 #pragma once
-// The status word's store and load of 16 bytes each on the CPU. Both only detect a torn frame and are not
-// authoritative, so an architecture without such a store uses smaller ones: a mixture of two words matches
-// neither.
+// Stores and loads the status word on the CPU, by one store or load of 16 bytes. The status word only detects
+// torn frames and is not authoritative, so an architecture without such a store may use several smaller ones:
+// a mixture of two words equals neither of them.
 
 #include <bit>
 #include <cstring>
@@ -49,14 +49,16 @@ inline void store_status(status_word* at, status_word value) noexcept {
     return std::memcmp(&found, &expected, sizeof found) == 0;
 }
 
-// A canary's pattern on the CPU: plain stores and loads, in queue order. These checks detect damage and are
-// not authoritative, so a concurrent write by another process may or may not be detected.
+// A canary's pattern is written and checked on the CPU by plain stores and loads, in queue order. These
+// checks detect damage and are not authoritative, so a concurrent write by another process may or may not be
+// detected.
 
 inline void plant_canary(u64* at, u64 key) noexcept {
     for (u32 i = 0; i < canary_words; ++i) at[i] = canary_word(key, i);
 }
 
-/// Returns the value for one part of canary_step::found: canary_whole, or the first damage.
+/// Checks one part. Returns the word for that part in canary_step::found: canary_whole, or the position of
+/// the first damage.
 [[nodiscard]] inline u32 check_canary(const u64* at, u64 key, u32 part) noexcept {
     const u32 begin = part * canary_part_words, end = begin + canary_part_words;
     u64 differ = 0;

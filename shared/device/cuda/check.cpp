@@ -110,7 +110,7 @@ bool is_fault(cudaError_t status) noexcept {
         case cudaErrorContextIsDestroyed:
             return true;
         case 226:
-            return true;  // cudaErrorContained, unknown to older toolkits
+            return true;  // cudaErrorContained, which older toolkits do not define
         default:
             return code == cudaErrorAssert ||
                    (code >= cudaErrorHardwareStackError && code <= cudaErrorLaunchFailure);

@@ -9,15 +9,15 @@
 
 namespace carousel::device::cuda {
 
-/// True for errors after which the process's CUDA context is unusable (illegal address, trap, ECC, ...).
+/// Returns true if the process's CUDA context is unusable after this error (illegal address, trap, ECC, ...).
 [[nodiscard]] bool is_fault(cudaError_t status) noexcept;
 
 /// Throws device_error, or cuda_error when the status is a fault. Clears the thread's last error.
 [[noreturn]] void fail_setup(cudaError_t status, const char* call, std::string_view device);
 /// Throws cuda_error. Clears the thread's last error.
 [[noreturn]] void fail_run(cudaError_t status, const char* call, std::string_view device);
-/// For destructors: logs the failure, unless it only repeats a fault that was already thrown or the process
-/// is exiting.
+/// For destructors: logs the failure, unless the process is exiting, or the status is a fault, which has
+/// already been thrown.
 void log_failure(cudaError_t status, const char* call) noexcept;
 
 }  // namespace carousel::device::cuda
@@ -45,7 +45,7 @@ void log_failure(cudaError_t status, const char* call) noexcept;
 
 namespace carousel::device::cuda {
 
-// The few driver API functions without an equivalent in the runtime API (virtual memory management, streams
+// The few driver API functions that have no equivalent in the runtime API (virtual memory management, streams
 // that wait for a word). These functions are resolved through the static runtime, because a program that
 // links libcuda itself would not start on a machine without a driver.
 
@@ -68,7 +68,7 @@ struct driver_api {
 /// function.
 [[nodiscard]] const driver_api& driver();
 
-/// The two enumerations share their numbers.
+/// Both enumerations use the same numbers.
 [[nodiscard]] inline cudaError_t as_runtime(CUresult result) noexcept {
     return static_cast<cudaError_t>(result);
 }

@@ -17,9 +17,9 @@ namespace carousel::device::cuda {
 namespace {
 
 /// Makes the driver load all kernels when a context is created, unless the user's environment specifies
-/// otherwise, because a lazy load at the first launch synchronises the context. The variable is set when the
-/// program (or the module that contains this file) is loaded, because later other threads may be reading the
-/// environment.
+/// otherwise. Without this, a kernel would be loaded at its first launch, which synchronises the context. The
+/// variable is set when the program (or the module that contains this file) is loaded, because later other
+/// threads may be reading the environment.
 [[maybe_unused]] const bool modules_load_eagerly = ::setenv("CUDA_MODULE_LOADING", "EAGER", 0) == 0;
 
 /// The context that this thread has made current.
@@ -29,8 +29,8 @@ struct binding {
 };
 thread_local binding bound;
 
-// A library in this process may in the meantime have made another context current, even another one of this
-// GPU.
+// A library in this process may in the meantime have made another context current, even another context of
+// the same GPU.
 bool is_current(int ordinal) noexcept {
     return bound.ordinal == ordinal && bound.context != nullptr && bound.context == current_context();
 }
@@ -219,7 +219,7 @@ void open_gpu(const gpu& on) {
     bound = {on.ordinal, current_context()};
     unsigned flags = 0;
     CAROUSEL_CUDA_SETUP(on.label(), cudaGetDeviceFlags(&flags));
-    // Other code in this process created the context first.
+    // This is needed if other code in this process has created the context earlier.
     if ((flags & cudaDeviceScheduleMask) != cudaDeviceScheduleBlockingSync) {
         CAROUSEL_CUDA_SETUP(on.label(), cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
     }

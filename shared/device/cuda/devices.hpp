@@ -43,7 +43,8 @@ struct gpu {
 /// Throws device_error.
 void open_gpu(const gpu& on);
 
-/// True if `from` can read and write memory of `to`; if not, sets `why` to the reason for an error message.
+/// Returns true if the GPU `from` can read and write memory of the GPU `to`. Otherwise sets `why` to the
+/// reason, for an error message.
 [[nodiscard]] bool has_peer_access(const gpu& from, const gpu& to, std::string& why);
 
 /// "13.0" from 13000.
@@ -51,11 +52,11 @@ void open_gpu(const gpu& on);
 
 // One GPU as a device of this process.
 
-/// Opens the GPU `id` in the order that CUDA requires (module loading, blocking sync, context), and runs the
-/// status-word kernel once. Throws device_error.
+/// Opens the GPU `id`: sets module loading, then blocking sync, then creates the context (CUDA requires this
+/// order), and runs the status-word kernel once. Throws device_error.
 [[nodiscard]] std::unique_ptr<device::context> open_context(const device_id& id);
 
-/// `to` was returned by open_context(). Throws cuda_error.
+/// `to` must have been returned by open_context(). Throws cuda_error.
 void bind_thread(const device::context& to);
 
 // The calling thread's current context. Queries the driver only if it is already loaded in this process;
@@ -63,7 +64,8 @@ void bind_thread(const device::context& to);
 
 /// Null if the thread has no context, or the driver is not loaded in this process.
 [[nodiscard]] CUcontext current_context() noexcept;
-/// `context` was returned by current_context(). No effect if the context has been destroyed in the meantime.
+/// `context` must have been returned by current_context(). No effect if the context has been destroyed in the
+/// meantime.
 void make_current(CUcontext context) noexcept;
 
 }  // namespace carousel::device::cuda

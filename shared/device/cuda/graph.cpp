@@ -40,7 +40,7 @@ cudaError_t enqueue(cudaStream_t stream, const kernel_launch& k, bool overlaps) 
     return cudaLaunchKernelExC(&config, k.kernel, arguments.data());
 }
 
-/// Returns the node after `of` in a chain.
+/// Sets `next` to the node that follows `of` in a chain.
 cudaError_t next_of(cudaGraphNode_t of, cudaGraphNode_t& next) noexcept {
     std::size_t count = 1;
 #if CUDART_VERSION >= 13000

@@ -11,10 +11,11 @@
 
 namespace carousel::device::cuda {
 
-// Named kernel launches on a queue: for a frame's own work, which a runner may run as a graph
+// Named kernel launches on a queue. They are used for a frame's own work, which a runner may run as a graph
 // (device/same_work.hpp).
 
-/// Launches on a CUDA queue, or records the launch if a same_work is open on it. Returns the launch's error.
+/// Launches a kernel on a CUDA queue; if a same_work is open on the queue, records the launch instead.
+/// Returns the launch's error.
 [[nodiscard]] cudaError_t launch(queue& q, const kernel_launch& k) noexcept(false);
 
 /// Launches a kernel with its arguments by value, like <<<>>>.
@@ -36,11 +37,11 @@ template <typename... P>
 }
 
 // A frame's work as a CUDA graph (device/same_work.hpp: purpose and threading). The graph is captured from
-// the stream at the first frame, so that it equals what the stream would have run, including overlapping
-// launches where CUDA can capture them (12.3 and later; otherwise the graph runs them one after another). The
-// graph has one node per launch, in a chain.
-// For frames that are captured for comparison, launch() itself enqueues nothing, so any node in the capture
-// comes from work that bypassed launch().
+// the stream at the first frame, so that it runs the same work as the stream would have run. This includes
+// overlapping launches if CUDA can capture them (12.3 and later; with older versions the graph runs the
+// launches one after another). The graph is a chain with one node per launch. Some later frames are captured
+// for comparison. For these, launch() itself enqueues nothing, so any node in the capture comes from work
+// that bypassed launch().
 
 class queue;
 

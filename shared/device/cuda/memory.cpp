@@ -17,8 +17,8 @@ namespace {
 
 static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(memory_handle::ipc));
 
-/// Refuses memory of a GPU that `on` can't reach. Throws device_error, also if this process does not see the
-/// GPU.
+/// Throws device_error if the GPU `on` can't access the memory of the given GPU, or if this process does not
+/// see the given GPU.
 void require_reach(const gpu& on, const memory_handle& handle) {
     if (handle.uuid.empty() || handle.uuid == on.uuid) return;
     const gpu owner = find_gpu({device_kind::cuda, handle.uuid, -1});
@@ -52,7 +52,7 @@ public:
     }
 
 private:
-    // a multiple of the mapping granularity on every GPU so far
+    // on all GPUs so far, this is a multiple of the mapping granularity
     static constexpr u64 gap_bytes = 2 * 1024 * 1024;
 
     void import(const gpu& on, int fd, u64 offset, u64 bytes, access wanted) {
@@ -88,19 +88,19 @@ private:
     const gpu& on_;
 };
 
-/// Pages that are mapped for reading can be page-locked read-only where the GPU supports it.
+/// Returns the access with which host memory is mapped. This is access::read if `wanted` is access::read and
+/// the GPU can page-lock read-only pages; otherwise the pages must be mapped for writing.
 access lockable(const gpu& on, access wanted) {
     const bool can = on.attribute(cudaDevAttrHostRegisterReadOnlySupported) != 0;
     return wanted == access::read && can ? access::read : access::write;
 }
 
-/// Page-locked pieces keep their addresses, including the gaps, on a GPU that uses the CPU's addresses for
-/// them.
+/// Page-locked pieces can have gaps only on a GPU that uses the same addresses for them as the CPU.
 gaps lockable_gaps(const gpu& on) {
     return on.attribute(cudaDevAttrCanUseHostPointerForRegisteredMem) != 0 ? gaps::yes : gaps::no;
 }
 
-/// A memfd, page-locked: the CPU stage at the other end of the link maps the same pages.
+/// A memfd that is page-locked; the CPU stage at the other end of the link maps the same pages.
 class locked_memfd final : public mapping {
 public:
     locked_memfd(const gpu& on, const memory_handle& handle, access wanted)
@@ -165,7 +165,8 @@ public:
                        on.label());
         }
         data_ = static_cast<std::byte*>(at);
-        // Waits for this fill, because the queues are non-blocking streams, which are not ordered after it.
+        // Waits until the memory is cleared, because the queues are non-blocking streams, which would not
+        // wait for this operation.
         CAROUSEL_CUDA_SETUP(on.label(), cudaMemsetAsync(at, 0, bytes_, cudaStreamLegacy));
         CAROUSEL_CUDA_SETUP(on.label(), cudaStreamSynchronize(cudaStreamLegacy));
     }
@@ -189,7 +190,8 @@ public:
             fail_setup(status, fmt::format("cudaHostAlloc of {} bytes", bytes_).c_str(), on.label());
         }
         host_ = static_cast<std::byte*>(host);
-        data_ = host_;  // one address for both: unified addressing, which every 64-bit Linux driver has
+        data_ = host_;  // the CPU and the GPU use the same address, because every 64-bit Linux driver has
+                        // unified addressing
         std::memset(host, 0, bytes_);
     }
     ~pinned_memory() override {
@@ -200,7 +202,8 @@ private:
     const gpu& on_;
 };
 
-// Sizes are rounded up to whole blocks of cudaMalloc's own pools, so that no two handles share a block.
+// Sizes are rounded up to a multiple of the block size of cudaMalloc's own pools, so that no two handles
+// refer to one block.
 constexpr u64 ipc_granularity = 2 * 1024 * 1024;
 
 u64 round_up(u64 bytes, u64 step) noexcept { return (bytes + step - 1) / step * step; }
@@ -255,7 +258,7 @@ vmm_range::vmm_range(const gpu& on, u64 bytes) : on_(on), bytes_(bytes) {
 void vmm_range::map(CUmemGenericAllocationHandle memory, u64 offset, u64 bytes, device::access wanted) {
     const driver_api& api = driver();
     const CUdeviceptr at = at_ + offset;
-    parts_.reserve(parts_.size() + 1);  // so that push_back after a successful map cannot throw
+    parts_.reserve(parts_.size() + 1);  // so that push_back cannot throw after a successful map
     CAROUSEL_CUDA_SETUP(on_.label(), as_runtime(api.map(at, bytes, 0, memory, 0)));
     parts_.push_back({at, bytes});
     CUmemAccessDesc access{};
@@ -309,7 +312,7 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = on_.ordinal;
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    // Allows a network device to read a ring (a link with memory = "direct").
+    // Allows a network device to read a ring, for links with memory = "direct".
     properties.allocFlags.gpuDirectRDMACapable =
         on_.attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0 ? 1 : 0;
     std::size_t step = 0;

@@ -1,6 +1,5 @@
 #pragma once
-// The memory of GPUs: allocated for the supervisor, mapped by stages, and the addresses at which it is
-// mapped.
+// The memory of GPUs: allocating it for the supervisor, mapping it in stages, and reserving addresses for it.
 
 #include <cuda.h>
 
@@ -13,25 +12,25 @@
 
 namespace carousel::device::cuda {
 
-// Memory as a GPU sees it: imported VMM allocations, legacy IPC memory, page-locked memfds, and this
-// process's own memory. All memory is mapped at set-up and unmapped at exit; nothing in this file runs during
-// frames.
+// The kinds of memory that a GPU can access: imported VMM allocations, legacy IPC memory, page-locked memfds,
+// and this process's own memory. All memory is mapped at set-up and unmapped at exit; nothing in this file
+// runs during frames.
 
 /// Maps any handle for the GPU `on`. Throws device_error if peer access is missing, the GPU is wrong or
 /// invisible, the owner has died, or the handle is damaged.
 [[nodiscard]] std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle, access wanted);
 
-/// Zero-filled memory private to this process, on the GPU.
+/// Allocates zero-filled memory on the GPU, which is private to this process.
 [[nodiscard]] std::unique_ptr<mapping> allocate_device(const gpu& on, u64 bytes);
 
-/// Zero-filled page-locked memory with the same address on the CPU and the GPU.
+/// Allocates zero-filled page-locked memory that has the same address on the CPU and the GPU.
 [[nodiscard]] std::unique_ptr<mapping> allocate_pinned(const gpu& on, u64 bytes);
 
 /// Returns "1.5 GiB free of 139.8 GiB", or "" if the GPU's free memory is unknown.
 [[nodiscard]] std::string free_text(const gpu& on) noexcept;
 
-// A range of addresses of one GPU, with physical allocations mapped at some of them. Unmapped addresses are a
-// gap: a kernel that accesses a gap fails with an illegal address.
+// A range of addresses of one GPU. Physical allocations are mapped at some of these addresses; the others
+// form gaps. A kernel that accesses a gap fails with an illegal address.
 
 class vmm_range {
 public:
@@ -68,8 +67,8 @@ public:
     bool valid = false;
 };
 
-// Creates shareable GPU memory: used by carousel-alloc for the supervisor. Not for stages, which only map the
-// memory that they receive.
+// Creates shareable GPU memory. Only carousel-alloc uses this, on behalf of the supervisor; stages only map
+// the memory that they receive.
 
 class memory_maker {
 public:
@@ -80,8 +79,8 @@ public:
     memory_maker& operator=(const memory_maker&) = delete;
 
     /// Creates zero-filled memory with a POSIX fd that belongs to the caller and is the only reference to the
-    /// memory. Throws device_error if this GPU or driver does not support such fds, or if memory is short
-    /// (with the requested and the free size).
+    /// memory. Throws device_error if this GPU or driver does not support such fds, or if too little memory
+    /// is free (the message contains the requested and the free size).
     [[nodiscard]] memory_handle make_vmm(u64 bytes);
     /// Creates zero-filled memory with a cudaIpcMemHandle_t. The memory exists as long as this object exists
     /// or a process maps the memory.

@@ -1,11 +1,11 @@
 #pragma once
-// Kernels that overlap ("programmatic dependent launch", compute capability 9.0 and later; elsewhere these
-// functions do nothing). A kernel launched this way may begin before its predecessor in the stream has ended:
-// as soon as each block of the predecessor has called let_next_begin() or ended. Before the kernel accesses
-// memory that the predecessor writes or reads, it calls wait_for_last(), which returns when the predecessor
-// has ended and its writes are visible. (A kernel that does not call it has a comment with the reason.) EACH
-// block calls wait_for_last(), even a block without work: if a kernel ended without waiting, its successor
-// could overtake its predecessor.
+// Kernels that overlap, by "programmatic dependent launch" (compute capability 9.0 and later; on other GPUs
+// these functions do nothing). A kernel that is launched this way may begin before its predecessor in the
+// stream has ended. It begins when each block of the predecessor has either called let_next_begin() or ended.
+// Before the kernel accesses memory that the predecessor writes or reads, it calls wait_for_last(), which
+// returns when the predecessor has ended and its writes are visible. (If a kernel does not call it, a comment
+// there states the reason.) EACH block must call wait_for_last(), even a block without work: if a kernel
+// ended without waiting, its successor could begin before its predecessor has ended.
 
 #include <cuda_runtime.h>
 
@@ -25,10 +25,10 @@ __device__ __forceinline__ void wait_for_last() {
 #endif
 }
 
-/// Sets `may` if the code of this kernel that runs on the current device was compiled with the two calls
-/// above. (Code for an older GPU that the driver has translated for a newer one was compiled without them,
-/// and must not overlap.) Queried once per device and argument type, because the driver takes a microsecond
-/// to answer.
+/// Sets `may` to true if the kernel's code that runs on the current device was compiled with the two calls
+/// above. (If the driver has translated code for an older GPU, that code was compiled without the calls and
+/// must not overlap.) The result is cached per device and argument type, because the query takes a
+/// microsecond.
 template <typename Args>
 [[nodiscard]] inline cudaError_t may_overlap(void (*kernel)(Args), bool& may) noexcept {
     static std::array<std::atomic<signed char>, 64> known{};  // 0: not queried yet, 1: no, 2: yes

@@ -11,7 +11,8 @@ namespace carousel::device::cuda {
 
 queue::queue(const gpu& on) : on_(on), label_(on.label()) {
     on_.bind();
-    // Non-blocking: work of a library on the default stream must not be ordered relative to the frames.
+    // The stream is non-blocking, so that work that a library enqueues on the default stream is not ordered
+    // relative to the frames.
     CAROUSEL_CUDA_SETUP(label_, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
 }
 
@@ -91,7 +92,8 @@ bool event::done() {
     const cudaError_t status = cudaEventQuery(private_);
     if (status == cudaSuccess) return true;
     if (status != cudaErrorNotReady) fail_run(status, "cudaEventQuery", label_);
-    (void)cudaGetLastError();  // "not ready" is not an error; the next launch check must not return it
+    (void)cudaGetLastError();  // clears "not ready", which is not an error and must not be returned by the
+                               // next check of a launch
     return false;
 }
 

@@ -28,7 +28,7 @@ public:
     [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
     [[nodiscard]] const std::string& label() const noexcept { return label_; }
     void bind() const { on_.bind(); }
-    /// Records launches in `work` until another graph, or none, is open.
+    /// From now on launches are recorded in `work`, until this function is called with another graph or null.
     void open(graph* work) noexcept { open_ = work; }
     [[nodiscard]] graph* open_graph() const noexcept { return open_; }
 
@@ -39,15 +39,14 @@ private:
     graph* open_ = nullptr;
 };
 
-// IPC events. The owner records its own events and waits for them. Other processes only query the events that
-// they have imported, because an event that a killed process had recorded never fires, and a stream that
-// waits for such an event hangs forever.
-// An event that was never recorded, or not yet recorded for this frame, reads as complete. An event is
-// therefore queried only after the job word is SUBMITTED (ring/words.hpp).
-// The owner does not wait for the shared event itself: cudaEventSynchronize on an interprocess event spins on
-// a whole core whatever its flags are, and never returns once the context has faulted (seen on an H200,
-// driver 580). So a second, private event with blocking sync is recorded immediately after the shared one:
-// when the private event is complete, the shared one is complete, too.
+// IPC events. A process records its own events and waits for them. Other processes import these events and
+// only query them: if the owner is killed after it has recorded an event, that event never fires, and a
+// stream that waits for it hangs forever. An event that was never recorded, or not yet recorded for this
+// frame, reads as complete. An event is therefore queried only after the job word is SUBMITTED
+// (ring/words.hpp). The owner does not wait for the shared event itself: cudaEventSynchronize on an
+// interprocess event spins on a whole core whatever its flags are, and never returns once the context has
+// faulted (seen on an H200, driver 580). So a second, private event with blocking sync is recorded
+// immediately after the shared one: when the private event is complete, the shared one is complete, too.
 
 class event final : public device::event {
 public:
@@ -71,8 +70,8 @@ public:
     imported_event(const gpu& on, cudaEvent_t opened) noexcept : on_(on), event_(opened) {}
     ~imported_event() override;
     [[nodiscard]] bool done(u64 tag) noexcept override;
-    /// Null (with a warning) if CUDA refuses, because the event's maker has died or the event belongs to
-    /// another GPU.
+    /// Returns null and logs a warning if CUDA refuses, because the process that created the event has died,
+    /// or the event belongs to another GPU.
     [[nodiscard]] static std::unique_ptr<imported_event> open(const gpu& on,
                                                               const device::event::handle& from);
 

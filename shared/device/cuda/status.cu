@@ -29,20 +29,20 @@ struct guarded_args {
     status_args status;
     canary_args canary[most_canaries];
 };
-// One warp per part; each thread handles several pairs of words, all in flight at once, so the check takes
-// one memory round trip, concurrent with the round trip of the status words.
+// One warp checks one part. Each thread loads several pairs of words at once, so the check takes one memory
+// round trip, which is concurrent with the round trip of the status words.
 constexpr u32 lanes = 32, pairs_a_lane = canary_part_words / 2 / lanes, parts_a_block = 4;
 constexpr u32 canary_threads = lanes * parts_a_block, canary_blocks = canary_parts / parts_a_block;
 static_assert(pairs_a_lane * 2 * lanes == canary_part_words && canary_parts % parts_a_block == 0);
 
-// Comparisons come after all previous work of the stream, as for every kernel. Each store writes 16 bytes.
+// The comparisons come after all previous work of the stream, as in every kernel. Each store writes 16 bytes.
 // The fence before the store orders READY after the comparisons and after all earlier writes of the stream,
 // also for readers outside the GPU. The fence after the store makes the word visible to these readers before
-// any work that is enqueued later. The kernel may be launched while its predecessor ends, which saves two
-// launch latencies per frame; it waits for the predecessor's end before it reads or writes.
+// any work that is enqueued later. The kernel may be launched while its predecessor is still running, which
+// saves two launch latencies per frame; it waits for the end of the predecessor before it reads or writes.
 //
-// The kernel loads its arguments into registers before it waits, because like all other data they come from
-// memory the first time.
+// The kernel loads its arguments into registers before it waits, because the first access to them goes to
+// memory.
 __device__ void status_words(const status_args& a) {
     constexpr u32 most = status_step::most;
     const uint4* at[most];
@@ -79,7 +79,8 @@ __device__ ulonglong2 canary_pair(u64 key, u32 k) {
     return make_ulonglong2(canary_word(key, 2 * k), canary_word(key, 2 * k + 1));
 }
 
-// One thread's share of a canary; `block` counts the blocks of all canaries.
+// One thread's share of a canary. `block` is the index of the thread's block among the blocks of all
+// canaries.
 struct canary_share {
     const canary_args& canary;
     u32 part, first;  ///< pairs first, first + lanes, ...
@@ -95,8 +96,8 @@ struct canary_share {
 };
 
 // The first block handles the status words; each of the other blocks handles some parts of a canary. The
-// blocks need no order among each other, because READY only means that the payload is written. The result of
-// a check is in host memory, which the host reads after the event.
+// blocks may run in any order, because READY only means that the payload is written. The result of a check is
+// stored in host memory, which the host reads when the event is complete.
 __global__ void __launch_bounds__(canary_threads)
     guarded_status_kernel(const __grid_constant__ guarded_args a) {
     if (blockIdx.x == 0) {
@@ -135,7 +136,8 @@ __global__ void __launch_bounds__(canary_threads) plant_kernel(const __grid_cons
     for (u32 j = 0; j < pairs_a_lane; ++j) __stcg(mine.canary.at + mine.first + j * lanes, pattern[j]);
 }
 
-// The address is an argument: the compiler may treat code with a constant address as unreachable.
+// The address is an argument, because the compiler may treat a store to a constant invalid address as
+// unreachable code.
 __global__ void fault_kernel(u64 address) { *reinterpret_cast<volatile u32*>(address) = 1U; }
 
 uint4 as_vector(status_word word) noexcept {
