@@ -59,7 +59,7 @@ attachment::attachment(const std::string& name, f64 wait_s)
         rest();
     }
     held_ = true;
-    // this thread blocks all signals, which are for the program's own threads
+    // the new thread blocks all signals, so that the program's own threads receive them
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -74,8 +74,8 @@ attachment::attachment(const std::string& name, f64 wait_s)
 }
 
 attachment::~attachment() {
-    if (!is_here()) {  // a forked child has no heartbeat thread and no mapping, and its parent is still
-                       // attached
+    if (!is_here()) {  // this is a forked child, which has no heartbeat thread and no mapping; its parent is
+                       // still attached
         heartbeat_thread_.detach();
         (void)memory_.release();
         return;
@@ -84,13 +84,14 @@ attachment::~attachment() {
     heartbeat_thread_.join();
     memory_.reset();
     lock_.reset();
-    // Sent after the unmapping, because from then on this client can no longer change the memory.
+    // The message is sent after the memory is unmapped, when this client can no longer change the memory.
     if (socket_ && leaves_orderly_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
 }
 
-// `problem`: a failure that may not occur again in a later attempt; permanent failures are thrown. Waits for
-// a slow holder, which creates the memory for its first client. A second attempt would use another entry,
-// because each request uses one entry until this process ends.
+// If a later attempt may succeed, stores the failure in `problem` and returns false; permanent failures are
+// thrown. The reply of a holder may be slow, because a holder may create the memory for its first client.
+// This function waits for the reply instead of repeating the request, because each request uses one entry
+// until this process ends.
 bool attachment::try_attach(u64 until_ns, std::string& problem) {
     shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
     if (!socket) return false;
@@ -119,8 +120,8 @@ bool attachment::try_attach(u64 until_ns, std::string& problem) {
     return true;
 }
 
-// Takes the lock in the folder in which this client has found its holder, because the next holder uses the
-// same folder. Without the lock, processes of other pid namespaces can't detect that this process has the
+// Takes the lock of the folder in which this client has found its holder, because the next holder will use
+// the same folder. Without the lock, processes of other pid namespaces can't detect that this process has the
 // memory.
 void attachment::hold_lock() { lock_.reset(shm::join_folder(place_.folder)); }
 
@@ -134,8 +135,8 @@ bool attachment::try_return() {
     if (gpu_fd_) fds.push_back(gpu_fd_.get());
     const json reply = ask_holder(socket.get(), json{{"return", identity}}.dump(), m, patience_ns, fds);
     if (!reply.is_object() || !reply.contains("welcome")) {
-        // This may be a new space of that name: the memory of the old one stays with the processes that have
-        // it.
+        // This may be a new space with the same name. The memory of the old space exists as long as processes
+        // have it.
         if (reply.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
         return false;
     }

@@ -1,14 +1,14 @@
 #pragma once
-// A process's side of a space: its epoch, the mapped memory, and a thread that writes the heartbeat and keeps
-// the connection. When the holder has ended, the thread connects to the next holder and sends the memory to
-// that holder.
+// The attachment of this process to a space: its epoch, the mapped memory, and a thread that writes the
+// heartbeat and keeps the connection to the holder. When the holder has ended, the thread connects to the
+// next holder and sends the memory to that holder.
 //
-// What a crash leaves: words with the process's epoch, which the holder repairs after the fence. An orderly
-// exit unmaps the memory first and then reports the unmapping. This report is also a fence, unless kernels of
-// this process may still run (fence_by_exit).
+// A crash of the process leaves words with the process's epoch, which the holder repairs after the fence. If
+// the process exits normally, it first unmaps the memory and then reports this to the holder. The report also
+// serves as the fence, unless kernels of this process may still run (fence_by_exit).
 //
-// Any thread may call these functions; place() sends one request at a time (guarded by a mutex that is local
-// to this process).
+// Any thread may call these functions; place() sends one request at a time, guarded by a mutex that is local
+// to this process.
 
 #include <atomic>
 #include <memory>
@@ -26,7 +26,7 @@ namespace carousel::ipc {
 class attachment {
 public:
     /// Waits at most wait_s for a holder. Throws config_error if there is no holder (the text names what is
-    /// missing); throws shm_error in the cases of memory::map, and if the holder refuses.
+    /// missing). Throws shm_error if the holder refuses, and for the same reasons as memory::map.
     attachment(const std::string& name, f64 wait_s);
     ~attachment();
     attachment(const attachment&) = delete;
@@ -37,18 +37,18 @@ public:
     [[nodiscard]] u32 entry() const noexcept { return entry_; }
     /// Descriptor of the space's GPU memory; -1: the space has none.
     [[nodiscard]] int gpu_fd() const noexcept { return gpu_fd_.get(); }
-    /// Address at which this process has mapped that memory; null: it is not mapped. Set by the code that
+    /// Address at which this process has mapped the GPU memory; null: it is not mapped. Set by the code that
     /// maps the memory (cuda/).
     std::atomic<std::byte*> gpu_base{nullptr};
-    /// Called when this process can no longer guarantee that none of its work writes: from now on the process
-    /// counts as fenced only when it has exited.
+    /// Called when this process can no longer guarantee that none of its work writes to the space. From then
+    /// on, the process counts as fenced only when it has exited.
     void fence_by_exit() noexcept { leaves_orderly_ = false; }
     /// False in a forked child, which has no mapping and must not give back objects that its parent holds.
     [[nodiscard]] bool is_here() const noexcept { return owner_.is_this(); }
     [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
-    /// Returns the place of the primitive. If there is no such primitive, waits up to wait_s for the holder
-    /// to create it. Throws config_error if the primitive has another shape, or if there is no room or no
-    /// holder to create it.
+    /// Returns the place of the primitive. If it does not exist, waits up to wait_s until the holder has
+    /// created it. Throws config_error if the primitive has another shape, or if it can't be created because
+    /// there is no room or no holder.
     [[nodiscard]] u32 place(const std::string& name, const shape& wanted);
 
 private:
@@ -64,8 +64,8 @@ private:
     shm::unique_fd gpu_fd_;
     u32 epoch_ = 0, entry_ = no_entry;
     std::mutex mutex_;  // guards socket_
-    /// A forked child has neither of these descriptors. The lock shows that this process has the memory
-    /// (ipc/place.hpp).
+    /// A forked child has neither of these descriptors. By the lock, other processes detect that this process
+    /// has the memory (ipc/place.hpp).
     shm::process_fd socket_, lock_;
     owner_process owner_;
     std::atomic<bool> held_{false}, ends_{false}, leaves_orderly_{true};

@@ -1,5 +1,5 @@
 #pragma once
-// Layout of a primitive in the GPU memory of a space. Only kernels change that memory.
+// Layout of a primitive whose words are in the GPU memory of a space. Only kernels change these words.
 //
 //   queue        head, tail, lost and tombs, each 128 bytes apart; cell words; elements
 //   work queue   next free and next waiting, each 128 bytes apart; task words; tasks
@@ -11,14 +11,14 @@
 
 namespace carousel::ipc {
 
-inline constexpr u64 gpu_line = 128;  ///< bytes between words that many threads change
+inline constexpr u64 gpu_line = 128;  ///< distance in bytes between words that many threads change
 inline constexpr u64 gpu_head_bytes = 4 * gpu_line;
 
 [[nodiscard]] constexpr u64 gpu_queue_bytes(u64 capacity, u32 element_bytes) {
     return gpu_head_bytes + capacity * (sizeof(u64) + element_stride(element_bytes));
 }
 
-/// The queue that begins at `at` in this process.
+/// Returns the parts of the queue that begins at the address `at`.
 [[nodiscard]] inline queue_parts<u64> gpu_queue_at(void* at, u32 capacity, u32 element_bytes) {
     auto* bytes = static_cast<u8*>(at);
     const auto word_at = [bytes](u64 offset) { return reinterpret_cast<u64*>(bytes + offset); };
@@ -35,7 +35,7 @@ inline constexpr u64 gpu_head_bytes = 4 * gpu_line;
     return gpu_head_bytes + capacity * (sizeof(u64) + element_stride(task_bytes));
 }
 
-/// The work queue that begins at `at` in this process.
+/// Returns the parts of the work queue that begins at the address `at`.
 [[nodiscard]] inline task_parts<u64> gpu_work_queue_at(void* at, u32 capacity, u32 task_bytes,
                                                        u32 max_attempts) {
     auto* bytes = static_cast<u8*>(at);

@@ -1,10 +1,10 @@
 #pragma once
-// The GPU memory of a space, seen from processes without CUDA: a descriptor that is passed between processes,
-// and helper programs that allocate the memory and repair its words for the holder, which itself never calls
-// a driver.
+// The GPU memory of a space for processes that do not use CUDA: a descriptor that is passed between
+// processes, and helper programs for the holder, which itself never calls the driver. These programs allocate
+// the memory and repair its words.
 //
-// All GPU memory of a space is one allocation, zeroed when it is created, because a zeroed queue is an empty
-// queue. The directory (space_block.hpp) has the offsets; freed memory is never reused.
+// All GPU memory of a space is one allocation. It is zeroed when it is created, because a zeroed queue is an
+// empty queue. The directory (space_block.hpp) has the offsets; freed memory is never reused.
 
 #include <optional>
 #include <string>
@@ -22,8 +22,8 @@ struct gpu_memory {
     std::string uuid;  ///< uuid of the GPU, 32 hex digits
 };
 
-/// A started repair process: it begins when it receives its instructions, replies {"repaired": true}, and
-/// exits. A repair process also exits when its socket is closed.
+/// A repair process that has been started. It begins its work when it receives its instructions, then replies
+/// {"repaired": true}, and exits. It also exits when its socket is closed.
 struct gpu_repairer {
     shm::process_id process;
     shm::unique_fd pidfd, socket;
@@ -33,15 +33,17 @@ struct gpu_repairer {
 class gpu_helper {
 public:
     virtual ~gpu_helper() = default;
-    /// Throws device_error if there is no such GPU, if memory is short, or in a build without CUDA.
+    /// Throws device_error if there is no such GPU, if it has too little free memory, or if this build has no
+    /// CUDA.
     [[nodiscard]] virtual gpu_memory make(u64 bytes) = 0;
     /// Throws error if the process can't be started.
     [[nodiscard]] virtual gpu_repairer start_repairer() = 0;
-    /// Reaps a repair process whose pidfd has signalled its exit.
+    /// Reaps a repair process after its pidfd has reported its exit.
     virtual void reap(const gpu_repairer& m) = 0;
 };
 
-/// The instructions for a repair process, sent with two descriptors: the space's memory, then the GPU's.
+/// The instructions for a repair process. They are sent with two descriptors: first that of the space's
+/// memory, then that of its GPU memory.
 struct repair_order {
     std::vector<u32> epochs;
 };

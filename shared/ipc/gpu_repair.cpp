@@ -40,7 +40,7 @@ void gpu_repair::report_failure(const std::string& why) {
     failure_reported_ = true;
 }
 
-// A repair process that a previous holder has started may still be repairing.
+// Returns true if no repair process of a previous holder is still running; ends such a process.
 bool gpu_repair::ended_before(space_block& s) const {
     const shm::process_id before{static_cast<i32>(load(s.repairer)), load(s.repairer_start)};
     if (before.pid == 0) return true;
@@ -75,8 +75,8 @@ void gpu_repair::start(memory& space, int gpu_fd) {
     (void)shm::send_message(repairer_->socket.get(), to_text(o), {space.fd(), gpu_fd});
     at(step::repairer_notified);
 #endif
-    // The start time is stored first, so a reader of the pid then reads the matching start time
-    // (registry.hpp).
+    // The start time is stored first, so that a process that reads the pid and then the start time gets
+    // matching values (registry.hpp).
     s.repairer_start.store(it.start_time, std::memory_order_release);
     s.repairer.store(static_cast<u64>(it.pid), std::memory_order_release);
     at(step::repairer_named);
@@ -91,14 +91,14 @@ std::vector<u32> gpu_repair::advance(memory& space, int gpu_fd) {
     std::vector<u32> repaired;
     if (repairer_) {
         shm::message m;
-        const bool ended = readable(repairer_->pidfd.get());  // checked before the receive, because a process
-                                                              // that has exited has already sent its reply
+        const bool ended = readable(repairer_->pidfd.get());  // checked before the receive: if the process
+                                                              // has exited, its reply has already been sent
         if (!done_reported_ && shm::receive_message(repairer_->socket.get(), m) == shm::receive_status::ok &&
             m.text == repaired_text) {
             for (const incarnation& l : in_repair_) repaired.push_back(l.entry);
             in_repair_.clear();
             done_reported_ = true, failure_reported_ = false;
-            repairer_->socket.reset();  // so that the close of the socket does not wake the holder
+            repairer_->socket.reset();  // reset, so that the end of the connection does not wake the holder
             at(step::repairer_replied);
         }
 #ifdef CAROUSEL_BUG_STARTS_CONCURRENTLY

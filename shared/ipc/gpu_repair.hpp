@@ -1,6 +1,6 @@
 #pragma once
-// The holder's part in the repair of GPU words: the holder does not use CUDA, so a short-lived process
-// repairs them (gpu_helper).
+// The holder's part in the repair of words in GPU memory. The holder does not use CUDA, so it starts a
+// short-lived process that repairs these words (gpu_helper).
 //
 // Only one repair process runs at a time, over all incarnations of the holder, because a tally records only
 // the last loss (words.hpp). The id of that process is stored in the space before the process gets its
@@ -10,17 +10,17 @@
 // clang-format off
 // step                                      | a crash of the holder right after it | repaired by
 //                                           | leaves                               |
-// the process is started (repairer_started) | a process without an order           | it ends with its socket
+// the process is started (repairer_started) | a process without instructions       | it ends with its socket
 // its id is stored (repairer_named)         | the same                             | the same
-// it gets its order, repairs                | some words repaired                  | the next repair process,
+// it gets its instructions, repairs         | some words repaired                  | the next repair process,
 //   (repairer_notified)                     |                                      | from the start
-// it has replied (repairer_replied)         | repaired words, entries FENCED       | the next one finds nothing
+// it has replied (repairer_replied)         | repaired words, entries FENCED       | the next one, which finds no damage
 // the entries are FREE                      | nothing                              |
 // clang-format on
 //
-// A repair process that is stopped before its id is stored, and whose holder dies then, remains until it is
-// continued; it then exits, because it has no instructions. The two words of its id may be stored in either
-// order, because the process gets its instructions after both are stored.
+// If a repair process is stopped before its id is stored, and the holder then dies, the process remains until
+// it is continued; then it exits, because it has no instructions. The two words of its id (pid and start
+// time) may be stored in either order, because the process gets its instructions only after both are stored.
 
 #include <optional>
 #include <vector>
@@ -38,12 +38,12 @@ public:
     gpu_repair(const gpu_repair&) = delete;
     gpu_repair& operator=(const gpu_repair&) = delete;
 
-    /// Adds an entry that is FENCED and repaired except for its words on the GPU.
+    /// Adds a FENCED entry of which only the words on the GPU are not repaired yet.
     void add(u32 entry, u32 epoch) { waiting_.push_back({entry, epoch}); }
-    /// Descriptors of repair processes that advance() has started. The caller must poll them, and call
-    /// advance() when one is readable, and periodically.
+    /// Returns descriptors of repair processes that advance() has started. The caller must poll them. It must
+    /// call advance() when one of them is readable, and also periodically.
     [[nodiscard]] std::vector<const shm::unique_fd*> fresh();
-    /// Does all work that is possible now. Returns the entries whose repair is complete.
+    /// Does all work that is possible now, without waiting. Returns the entries whose repair is complete.
     [[nodiscard]] std::vector<u32> advance(memory& space, int gpu_fd);
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
-// The parts of <carousel/ipc.hpp> that do not depend on a user's type: the primitives and the objects that a
-// process holds of them. See that file for crashes, time, threads and memory order.
+// The parts of <carousel/ipc.hpp> that do not depend on a user's type: the primitives, and the objects of a
+// primitive that a process can hold. <carousel/ipc.hpp> describes crashes, time, threads and memory order.
 
 #include <chrono>
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace carousel::ipc {
 class attachment;
 using nanoseconds = std::chrono::nanoseconds;
 
-/// A timeout expired; the text names what was waited for and which processes hold it.
+/// A timeout expired. The text names the object that was waited for, and the processes that hold it.
 class timed_out : public error {
 public:
     explicit timed_out(const std::string& message) : error(exit_code::stage_failed, message) {}
@@ -50,8 +50,8 @@ public:
 protected:
     held(std::shared_ptr<attachment> to, u32 place) : to_(std::move(to)), place_(place) {}
     ~held() = default;
-    /// Marks the object as no longer held. Returns null if the object was not held, and in a forked child,
-    /// because the object is held by the parent.
+    /// Marks the object as no longer held. Returns null if the object was not held. Also returns null in a
+    /// forked child, because the parent holds the object.
     [[nodiscard]] std::shared_ptr<attachment> detach() noexcept;
     std::shared_ptr<attachment> to_;  ///< null: no longer held
     u32 place_;
@@ -72,17 +72,17 @@ private:
     using held::held;
 };
 
-/// Permits, granted in the order of the requests. A waiter that dies leaves the line. A waiter that is
-/// stopped at the head of the line while a permit is free is passed over after half a second and queues again
-/// when it resumes.
+/// Permits, granted in the order of the requests. A waiter that dies is removed from the line. If the waiter
+/// at the head of the line is stopped while a permit is free, it is passed over after half a second; it
+/// enters the line again when it resumes.
 class shared_semaphore : public primitive {
 public:
     /// Throws timed_out, which names the processes that hold the permits.
     [[nodiscard]] held_permit acquire(nanoseconds timeout);
-    /// Empty if no permit is free, or if others wait for one.
+    /// Returns nothing if no permit is free, or if other clients wait for one.
     [[nodiscard]] std::optional<held_permit> try_acquire();
     [[nodiscard]] u32 free() const;     ///< permits, at some instant
-    [[nodiscard]] u32 waiting() const;  ///< number of processes and threads in the line
+    [[nodiscard]] u32 waiting() const;  ///< number of processes and threads that are in the line
 
 private:
     friend class space;
@@ -96,12 +96,12 @@ public:
     held_block& operator=(held_block&& other) noexcept;
     ~held_block() { release(); }
     void release() noexcept;
-    /// Offset in bytes from the start of the space (for a GPU pool: from the start of its GPU memory): the
-    /// same in every process.
+    /// Offset in bytes from the start of the space, or, for a GPU pool, from the start of the space's GPU
+    /// memory. It is the same in every process.
     [[nodiscard]] u64 offset() const noexcept { return what_[2]; }
-    /// The block's memory: whole units, at least the requested size, with the content that the previous owner
-    /// left. For a GPU pool: a device pointer of this process, empty without a gpu_space
-    /// (<carousel/ipc_cuda.cuh>).
+    /// The block's memory: it consists of whole units, has at least the requested size, and contains the
+    /// bytes that the previous owner left. For a GPU pool it is a device pointer of this process; without a
+    /// gpu_space (<carousel/ipc_cuda.cuh>) it is empty.
     [[nodiscard]] std::span<std::byte> data() const noexcept;
 
 private:
@@ -113,17 +113,17 @@ private:
 /// The use of a pool; not a snapshot, because other processes continue meanwhile.
 struct pool_state {
     u64 bytes = 0, free_bytes = 0;
-    u64 largest_free_bytes = 0;  ///< the longest free run, which is the most that the next acquire() can get
+    u64 largest_free_bytes = 0;  ///< longest free run, which is the most that one acquire() can get
     u32 blocks = 0;              ///< blocks owned by processes, including dead processes before their fence
     u32 travelling = 0;          ///< carried by queues
 };
 
-/// Memory in blocks, allocated first fit, in units of a fixed size in bytes.
+/// Memory that is allocated in blocks, first fit. A block consists of units of a fixed size.
 class shared_pool : public primitive {
 public:
-    /// Throws timed_out, whose text has the free bytes, the longest free run and the owners of the rest;
-    /// config_error if `bytes` exceeds the pool. Requests are not served in order: a large block may wait
-    /// longer than a small one.
+    /// Throws timed_out, whose text contains the free bytes, the longest free run and the owners of the other
+    /// blocks. Throws config_error if `bytes` exceeds the size of the pool. Requests are not served in order:
+    /// a large block may wait longer than a small one.
     [[nodiscard]] held_block acquire(u64 bytes, nanoseconds timeout);
     /// Empty if no free run is long enough.
     [[nodiscard]] std::optional<held_block> try_acquire(u64 bytes);
@@ -179,7 +179,7 @@ protected:
     [[nodiscard]] held_block receive_bytes(void* element, nanoseconds timeout);
     shared_pool pool_;
 };
-/// Identifies a task permanently: ids are never reused.
+/// Identifies a task; ids are never reused.
 struct task_id {
     u32 place = 0, generation = 0;
 };

@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 constexpr u64 rest_ns = 200 * ns_per_ms, poll_ns = ns_per_s, lock_patience_ns = 200 * ns_per_ms;
 
-// The refusal can be sent whatever bytes the request had.
+// The text may quote arbitrary bytes of the request, so invalid UTF-8 is replaced.
 std::string refusal(const std::string& why) {
     return json{{"refused", why}}.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -50,8 +50,7 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
         throw shm_error(fmt::format("holding the space \"{}\": epoll_create1: {}", name, errno_text(errno)));
     const std::optional<hold_record> left = read_record(place_);
     std::error_code ignored;
-    std::filesystem::remove(place_.socket(), ignored);  // the socket of a dead holder, since this process has
-                                                        // the lock
+    std::filesystem::remove(place_.socket(), ignored);  // left by a dead holder: this process has the lock
     listener_ = shm::listen_at(place_.socket());
     watch(listener_);
     const bool resumes = left && (mappers_of(left->id) > 0 || shm::has_joined(place_.folder));
@@ -67,8 +66,7 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
             gpu_memory gpu = gpu_bytes == 0 || helper == nullptr ? gpu_memory{} : helper->make(gpu_bytes);
             memory_ = memory::make(name, bytes_, gpu);
             gpu_fd_ = std::move(gpu.fd);
-        } catch (const error&) {  // there is no such memory here: no process holds it, so nothing of the
-                                  // space remains
+        } catch (const error&) {  // the memory could not be created, so the folder of the space is removed
             std::filesystem::remove_all(place_.folder, ignored);
             throw;
         }
@@ -85,8 +83,8 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
 
 holder::~holder() {
     try {
-        remove_disconnected();         // a client that has just left is not a reason to keep the space
-    } catch (const std::exception&) {  // the folder then remains for the next holder
+        remove_disconnected();         // so that a client that has just left does not keep the space
+    } catch (const std::exception&) {  // in this case the folder remains for the next holder
     }
     std::error_code ignored;
     std::filesystem::remove(place_.socket(), ignored);
@@ -99,11 +97,11 @@ void holder::acquire_lock() {
         make_place_folder(place_);
         lock_ = shm::lead_folder(place_.folder);
         if (lock_) return;
-        if (errno == ENOENT || errno == ESTALE) continue;  // a holder that has exited has removed the folder
+        if (errno == ENOENT || errno == ESTALE) continue;  // a holder that exited has removed the folder
         if (errno != EWOULDBLOCK)
             throw shm_error(
                 fmt::format("opening {}: {}", shm::folder_lock(place_.folder), errno_text(errno)));
-        // A process that removes a dead space holds the lock for a moment.
+        // Retries for a moment, because a process that removes a dead space holds the lock briefly.
         if (now_ns() >= until) refuse_already_held(name_, place_);
         ::usleep(5'000);
     }
@@ -161,7 +159,7 @@ void holder::run_once(int timeout_ms) {
     repair_gpu();
     epoll_event any{};
     if (::epoll_wait(events_.get(), &any, 1, timeout_ms) <= 0) return;
-    // Each connection is polled separately, because the lists change during the loop, and a live client must
+    // Each connection is polled again here, because the lists change during the loop, and a live client must
     // never be mistaken for a dead one.
     remove_disconnected();
     std::vector<pending_connection> polled = std::move(pending_connections_);
@@ -203,8 +201,8 @@ void holder::check_client(client& c) {
     c.entry = no_entry;
 }
 
-// After its fence. The entry becomes free after all objects of that client are repaired, also those on the
-// GPU.
+// Called after the client's fence. The entry becomes free when all objects of that client are repaired,
+// including those on the GPU.
 void holder::bury(u32 entry, u32 epoch) {
     space_block& s = memory_->block();
     mark_fenced(s.registry, entry);
@@ -228,8 +226,8 @@ void holder::accept() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-            // For example, this process has no free descriptor. Clients wait, and this loop waits as well, so
-            // that it is not woken repeatedly.
+            // For example, this process has no free descriptor. Clients wait meanwhile. The listener is not
+            // watched for some time, so that it does not wake this loop repeatedly.
             (void)::epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
             accept_again_ns_ = now_ns() + rest_ns;
         }
@@ -260,7 +258,7 @@ void holder::accept_again() {
     watch(listener_);
 }
 
-// Returns false if the connection is no longer a pending one.
+// Returns true if the connection is still pending.
 bool holder::handle_first_message(pending_connection& g) {
     shm::message m;
     const shm::receive_status got = shm::receive_message(g.socket.get(), m);
@@ -300,7 +298,7 @@ bool holder::handle_first_message(pending_connection& g) {
         return false;
     }
     if (const std::string why = make_memory(); !why.empty()) return refuse(why);
-    if (!memory_) return false;  // a takeover is in progress: the client retries
+    if (!memory_) return false;  // the memory of a dead holder is still to be received; the client retries
     const client_id c = attach(memory_->block().registry, peer);
     if (!c)
         return refuse(fmt::format("\"{}\" already has {} clients, which is the limit", name_, max_clients));
@@ -350,12 +348,13 @@ void holder::welcome(pending_connection& g, const client_id& c, shm::unique_fd p
     std::vector<int> fds;
     if (with_memory) fds.push_back(memory_->fd());
     if (with_memory && gpu_fd_) fds.push_back(gpu_fd_.get());
-    watch(pidfd);  // the socket has been watched since the connection was pending
+    watch(pidfd);  // the socket is already watched, since the connection was accepted
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),
         clients_.end());
     clients_.push_back({c.entry, c.epoch, std::move(pidfd), std::move(g.socket)});
-    // If the client does not receive this message, its socket ends, and then its process.
+    // If the client does not receive this message, it closes its socket, and its entry is freed when its
+    // process ends.
     (void)shm::send_message(clients_.back().socket.get(), reply.dump(), fds);
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 std::string memfd_name(const std::string& id) { return "carousel-space-" + id; }
 
-// The interface that Boost requires of a memory object.
+// The member functions that Boost requires a memory object to have.
 struct mappable {
     int fd = -1;
     [[nodiscard]] bi::mapping_handle_t get_mapping_handle() const {
@@ -59,7 +59,8 @@ memory::~memory() = default;
 memory memory::make(const std::string& name, u64 bytes, const gpu_memory& gpu) {
     const std::string id = new_token();
     auto [fd, size] = shm::make_sealed_memory(memfd_name(id), std::max<u64>(bytes, sizeof(space_block)));
-    // Reserved now, because a client that ran out of memory in the middle of a step would die of SIGBUS.
+    // The pages are reserved now, because if memory ran out later, a client would die of SIGBUS in the middle
+    // of a step.
     if (const int failed = reserve_whole(fd.get(), 0, size); failed != 0)
         throw shm_error(fmt::format("creating the memory of \"{}\": reserving {} MiB: {}", name, size >> 20U,
                                     failed == ENOSPC

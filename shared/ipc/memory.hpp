@@ -1,9 +1,9 @@
 #pragma once
 // A process's reference to the memory of a space: the descriptor of a sealed memfd and a Boost.Interprocess
-// region over it. A process that has the descriptor can pass it on; the memory exists as long as one process
-// has it.
+// region over it. A process that has the descriptor can pass it to others; the memory exists as long as any
+// process has it.
 //
-// A forked child doesn't inherit the mapping (MADV_DONTFORK): the child is not the client, and could
+// A forked child doesn't inherit the mapping (MADV_DONTFORK), because the child is not a client, and could
 // otherwise change words after its parent's fence.
 
 #include <memory>
@@ -17,8 +17,9 @@ namespace carousel::ipc {
 
 class memory {
 public:
-    /// Creates a zeroed space of `bytes` (whole pages): reserves its pages, writes its head, stores its
-    /// magic. `gpu`: the GPU memory of the space. Throws shm_error if there is no room or no memfd.
+    /// Creates a zeroed space of `bytes` bytes (rounded up to whole pages): reserves its pages, writes its
+    /// head, and then stores its magic. `gpu`: the GPU memory of the space. Throws shm_error if there is no
+    /// room or no memfd.
     [[nodiscard]] static memory make(const std::string& name, u64 bytes, const gpu_memory& gpu = {});
     /// Maps a descriptor received from another process. Throws shm_error if the memory is not a space, has
     /// another layout version, belongs to another user, is truncated, or differs in size from the size in its
@@ -39,8 +40,8 @@ private:
     space_block* block_ = nullptr;
 };
 
-/// The first function returns the pids of the processes that map the memory of the space with that id, the
-/// second returns their number; both read /proc.
+/// processes_with() returns the pids of the processes that map the memory of the space with that id, and
+/// mappers_of() returns their number. Both read /proc.
 [[nodiscard]] std::vector<i32> processes_with(const std::string& id);
 [[nodiscard]] u32 mappers_of(const std::string& id);
 

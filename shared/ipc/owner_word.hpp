@@ -1,10 +1,10 @@
 #pragma once
-// The word that stores an owner and a round (words.hpp), for CPUs and for kernels.
+// The word that stores an owner and a round (words.hpp). CPUs and kernels use the same code.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
 
-// Selects the side for which a file is compiled: the kernels' side in .cu files, otherwise the CPU's.
+// In .cu files, functions with this mark are compiled for kernels; in other files, for the CPU.
 #if defined(__CUDACC__)
 #define CAROUSEL_SIDE __device__
 #else
@@ -18,7 +18,7 @@ inline constexpr u32 epoch_mask = (u32{1} << 24) - 1;
 
 template <class State>
 struct owner_word {
-    u64 count = 0;  ///< a lap, a generation or a serial number: see the primitive's header
+    u64 count = 0;  ///< a lap, a generation or a serial number; each primitive's header states which one
     u32 epoch = 0;
     State state{};
     [[nodiscard]] CAROUSEL_HD static constexpr owner_word of(u64 w) {
@@ -30,27 +30,28 @@ struct owner_word {
     bool operator==(const owner_word&) const = default;
 };
 
-/// The round of a place relative to round `expected`: 0 the same, 1 the place is in a later round, -1 in an
-/// earlier one.
+/// Compares the round of a place with the round `expected`. Returns 0 if they are equal, 1 if the place is in
+/// a later round, and -1 if it is in an earlier one.
 [[nodiscard]] CAROUSEL_HD constexpr int round_of(u64 found, u64 expected) {
     const u64 ahead = (found - expected) & count_mask;
     return ahead == 0 ? 0 : ahead < (u64{1} << 35) ? 1 : -1;
 }
 
-// Counts of losses by crashes, each loss once: {count:24, place:24, round:16} (words.hpp).
+// Tallies count losses by crashes, each loss once: {count:24, place:24, round:16} (words.hpp).
 
 /// Counts a loss at `place` in `round` exactly once, however often a repair is interrupted and restarted. The
-/// place is in a separate state (LOST) from before it is counted until after it is counted. Only one repair
-/// counts at a time, and it counts one place after another. So only the last counted place can be encountered
-/// again; each repair begins with the places that it finds LOST and then clears the tally (count_done).
+/// place is put into a separate state (LOST) before it is counted, and leaves this state after it is counted.
+/// Only one repair counts at a time, and it counts one place after another. So the only place that may be
+/// encountered a second time is the one that was counted last. Each repair begins with the places that it
+/// finds LOST, and then clears the tally's record of the last place (count_done).
 template <class Side>
 CAROUSEL_SIDE void count_once(typename Side::word& tally, u64 place, u64 round) {
     const u64 before = Side::load(tally), mark = ((place + 1) & 0xFFFFFFU) << 16U | (round & 0xFFFFU);
     if ((before & ((u64{1} << 40) - 1)) == mark) return;
     (void)Side::cas(tally, before, ((before >> 40U) + 1) << 40U | mark);
 }
-/// To be called when the place is no longer LOST: a later loss at this place is a different one, although its
-/// round may compare equal.
+/// To be called when the place is no longer LOST. It clears the record of the last place, because a later
+/// loss at this place is a different one, although its round may compare equal.
 template <class Side>
 CAROUSEL_SIDE void count_done(typename Side::word& tally) {
     const u64 before = Side::load(tally);

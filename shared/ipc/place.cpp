@@ -36,9 +36,9 @@ std::optional<hold_record> read_record(const hold_place& p) {
     return std::nullopt;
 }
 
-// A holder that refuses a connection replies without reading the request and closes the connection. Then
-// sending fails (EPIPE), or the first receive fails (ECONNRESET, because the request was not read); the reply
-// can be received in both cases.
+// If a holder refuses a connection, it replies without reading the request, and closes the connection. Then
+// either sending fails (EPIPE), or the first receive fails (ECONNRESET, because the request was not read). In
+// both cases the reply can still be received.
 nlohmann::json ask_holder(int socket, const std::string& request, shm::message& answer, u64 wait_ns,
                           const std::vector<int>& fds) {
     if (socket < 0) return nullptr;

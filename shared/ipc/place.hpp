@@ -29,7 +29,7 @@ struct hold_place {
     [[nodiscard]] std::string record() const { return folder + "/record"; }
 };
 
-/// The folder of all spaces of this user; not created.
+/// Returns the path of the folder with all spaces of this user; does not create it.
 [[nodiscard]] std::string spaces_folder();
 /// Throws config_error if the name is not valid for a folder (letters, digits, -, _ and inner dots, at most
 /// 40 characters, as for runs).
@@ -37,7 +37,7 @@ struct hold_place {
 /// Creates the folders. Throws shm_error if the folder belongs to another user or can't be created.
 void make_place_folder(const hold_place& p);
 
-/// Used instead of an id while the memory has not been requested yet.
+/// The record contains this text instead of an id as long as no client has requested the memory.
 inline constexpr const char* no_memory = "-";
 struct hold_record {
     i32 pid = 0;

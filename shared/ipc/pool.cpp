@@ -15,8 +15,8 @@ u32 length_at(pool_block& b, u32 first) {
     return n;
 }
 
-// Frees the units downwards, the first unit last: as long as a unit is left, the first one names the owner.
-// Called by the owner, or by the holder after the fence.
+// Frees the units in descending order, the first unit last. So as long as a unit of the block is left, the
+// first unit names the owner. Called by the owner, or by the holder after the fence.
 void free_run(pool_block& b, u32 first, const unit_word& leaving) {
 #ifdef CAROUSEL_BUG_FREES_FIRST_FIRST
     const u32 whole = length_at(b, first);  // seeded bug
@@ -39,7 +39,7 @@ void free_run(pool_block& b, u32 first, const unit_word& leaving) {
 }  // namespace
 
 u64 pool::draw() {
-    for (;;) {  // lock-free: a failed CAS means that another process has drawn a number
+    for (;;) {  // lock-free: if the CAS fails, another process has drawn a number
         const u64 last = load(b_->serial), next = (last + 1) & count_mask;
         if (cas(b_->serial, last, next)) {
             at(step::serial_drawn);
@@ -48,7 +48,7 @@ u64 pool::draw() {
     }
 }
 
-// `reached`: where to continue the search if the claim fails.
+// If the claim fails, sets `reached` to the unit that was not free, after which the search continues.
 std::optional<block> pool::claim(u32 first, u32 units, u64 serial, u32& reached) {
     reached = first;
     const unit_word claiming{serial, epoch_, unit_state::claiming};
@@ -119,13 +119,14 @@ bool pool::transfer(const block_ref& r) {
     return true;
 }
 
-// The lease of the cell gives the right to the block. The block's word may still name the sender, or an
-// earlier receiver whose lease failed: neither of them uses the block any more.
+// The client that has leased the cell has the right to take the block. The block's word may still name the
+// sender, or an earlier receiver that died before it committed its lease; neither of them uses the block any
+// more.
 std::optional<block> pool::take(const block_ref& r) {
     if (r.unit >= b_->units) return std::nullopt;
     const u32 first = static_cast<u32>(r.unit);
     for (u32 attempt = 0; attempt < 4;
-         ++attempt) {  // the word changes at most twice in the meantime: by the sender and by a repair
+         ++attempt) {  // the word may change twice meanwhile: by the sender and by a repair
         const unit_word here = unit_word::of(load(b_->unit()[first]));
         const bool giver = here.state == unit_state::owned && here.count == r.before;
         const bool cells =
@@ -197,7 +198,7 @@ bool try_send(pool& from, const block& k, queue& to, void* element) {
     (void)from.transfer(r);  // seeded bug: for a moment no word or cell names the block
 #endif
     if (!to.try_push(element)) return false;
-    (void)from.transfer(r);  // false: the block has already been received
+    (void)from.transfer(r);  // returns false if the block has already been received
     return true;
 }
 
@@ -220,8 +221,8 @@ void gather_named(queue_block& b, std::vector<block_ref>& named) {
     for (u32 k = 0; k < b.capacity; ++k) {
         const cell_state s = cell_word::of(load(b.cell()[k])).state;
         if (s != cell_state::ready && s != cell_state::leased) continue;
-        // In the meantime a consumer may free the cell, and a producer may write it again. Then the block has
-        // a live owner, whatever value is read here, and the CAS of the repair fails.
+        // While the element is read, a consumer may free the cell, and a producer may write it again. In this
+        // case the block has a live owner, so that the CAS of the repair fails, whatever value is read here.
         block_ref r;
         std::memcpy(&r, b.element(k), sizeof r);
         named.push_back(r);

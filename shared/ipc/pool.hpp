@@ -1,18 +1,19 @@
 #pragma once
-// A pool between processes: one region of memory in units of one size, and blocks of consecutive units, each
-// with one owner.
+// A pool between processes: one region of memory that consists of units of one size. A block consists of
+// consecutive units and has one owner.
 //   unit word   {serial, epoch, state}   the first unit of a block names its owner:
 //     FREE -> CLAIMING(s, e) -> OWNED(s, e) -> LEAVING(s, e) -> FREE
 //     OWNED(s, e) -> IN_QUEUE(t) -> OWNED(t, f)     through a cell that names it
 //   the others  {first unit, 0, BODY}    FREE -> BODY -> FREE, changed only by the owner of the first
 //   serial      every claim and every transfer has a number of its own, so a stale name of a block
 //               never matches
-// First fit. A block is claimed first unit first, then the others upwards; it is freed downwards, first unit
-// last. So while any unit belongs to a block, the block's first unit shows this. The block's length need not
-// be stored, because the block extends as long as units name its first unit. There is no list and no lock: at
-// every instant the FREE units are the free room. A crash during a claim or a release leaves a first unit
-// that is CLAIMING or LEAVING, and the rest of its body; the repair walks this body again. Two claims of the
-// same room collide at one unit: the later claim gives its units back and searches further up.
+// Allocation is first fit. A client claims the first unit of a block, then the others in ascending order; it
+// frees them in descending order, the first unit last. So as long as any unit belongs to a block, the block's
+// first unit shows this. The block's length need not be stored: the block contains all consecutive units that
+// name its first unit. There is no list and no lock: at every instant the FREE units are the free room. A
+// crash during a claim or a release leaves a first unit that is CLAIMING or LEAVING, and some of its BODY
+// units; the repair frees these units. If two claims overlap, they collide at one unit: the claim that finds
+// this unit taken gives its units back and continues the search after it.
 // clang-format off
 // step                          | a crash right after it leaves            | repaired by
 // a serial is drawn             | a number that no block has               | not needed
@@ -24,8 +25,8 @@
 // the first unit -> FREE        | no waiter woken                          | repair rings; sleeps are 100 ms
 // repair, interrupted anywhere  | OWNED, IN_QUEUE or LEAVING as above      | the next holder repairs again
 // clang-format on
-// Until its fence, a dead client's blocks stay OWNED: this is their quarantine, because the client may still
-// write.
+// The blocks of a dead client stay OWNED until the client's fence. This is their quarantine, because the
+// client may still write to them.
 // Memory order: a unit is freed by a CAS (acq_rel) after its owner's last write, and claimed by a CAS before
 // the next owner's first write, so the writes of the two never overlap.
 
@@ -43,7 +44,7 @@ enum class unit_state : u8 { free, claiming, owned, leaving, in_queue, body };
 using unit_word = owner_word<unit_state>;
 
 struct pool_block {
-    u64 unit_bytes, offset;  ///< written once: offset of unit 0, in bytes from the start of the space
+    u64 unit_bytes, offset;  ///< written once; offset: of unit 0, in bytes from the start of the space
     u32 units, reserved;
     shm::doorbell_word bell;
     alignas(64) word serial;
@@ -63,8 +64,8 @@ struct block {
 };
 /// The name by which a cell refers to the block that it contains.
 struct block_ref {
-    u64 unit = 0, before = 0, after = 0;  ///< the block's serial: before the transfer at the sender, after it
-                                          ///< in the cell and at the receiver
+    u64 unit = 0, before = 0, after = 0;  ///< serials of the block: `before` while the sender owns it,
+                                          ///< `after` in the cell and while the receiver owns it
 };
 struct pool_use {
     u32 units = 0, free = 0, largest_free = 0;  ///< largest_free: the longest free run
@@ -75,7 +76,7 @@ struct pool_use {
 class pool {
 public:
     pool(pool_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
-    /// Empty if no run of that many units is free.
+    /// Returns nothing if no run of `units` units is free.
     [[nodiscard]] std::optional<block> try_acquire(u32 units);
     /// Waits at most timeout_ns. Requests are not served in order: large blocks may wait longer than small
     /// ones.
@@ -92,13 +93,13 @@ public:
     /// The epochs of the owners, one entry per block.
     [[nodiscard]] std::vector<u32> owners() const;
 
-    // ---- transfers, see pool.hpp
+    // ---- transfers, described below
     /// Returns the name by which a cell can refer to the block. The block still belongs to its owner.
     [[nodiscard]] block_ref name(const block& k);
-    /// Called after the publication of the cell. Returns false if a receiver already has the block.
+    /// Called after the cell is published. Returns false if a receiver already has the block.
     bool transfer(const block_ref& r);
-    /// Called by the client that has leased the cell which names the block. Empty if there is no such block,
-    /// because the cell is damaged.
+    /// Called by the client that has leased the cell which names the block. Returns nothing if there is no
+    /// such block, because the cell is damaged.
     [[nodiscard]] std::optional<block> take(const block_ref& r);
 
 private:
@@ -108,29 +109,30 @@ private:
     u32 epoch_;
 };
 
-/// Called after the fence of `dead`. `named`: the blocks of this pool that are named by published cells,
-/// gathered after the fence and after the repair of those queues. May be repeated.
+/// Called after the fence of `dead`. `named` contains the blocks of this pool that published cells name; it
+/// is gathered after the fence, and after the queues with these cells are repaired. May be repeated.
 void repair(pool_block& b, u32 dead, const std::vector<block_ref>& named);
 
-// Blocks of a pool that are sent through a queue: the element begins with a block_ref; in transit the block
-// belongs to the cell. At every instant the block has one owner.
+// Sends blocks of a pool through a queue. The element of such a queue begins with a block_ref. In transit,
+// the block belongs to the cell, so the block has one owner at every instant.
 // clang-format off
 // step                                  | a crash right after it leaves         | repaired by
-// send: the cell READY, names it        | the sender owns it, the cell names it | pool repair: the cell's
-// send: OWNED(before) -> IN_QUEUE(after)| the cell's                            | not needed
-// receive: the cell LEASED              | the cell's                            | queue repair: READY
+// send: the cell READY, names it        | the sender owns it, the cell names it | pool repair: the cell owns it
+// send: OWNED(before) -> IN_QUEUE(after)| the cell owns it                      | not needed
+// receive: the cell LEASED              | the cell owns it                      | queue repair: READY
 // receive: IN_QUEUE, OWNED -> OWNED(f)  | the receiver owns it, the cell still  | queue repair: READY;
-//                                       | names it                              | pool repair: the cell's
-// receive: the cell -> FREE             | the receiver's alone                  | pool repair: freed
+//                                       | names it                              | pool repair: the cell owns it
+// receive: the cell -> FREE             | only the receiver owns it             | pool repair: freed
 // clang-format on
 // The cell is published before the block's word changes, and freed after that change. So when the owner of a
 // block dies, either a published cell names the block, or no process owns it. The serials (`before`, `after`)
 // prevent a slow sender's change from affecting the block once a receiver has it.
 
-/// `element`: has the size of the queue's elements and starts with a block_ref, which try_send() fills in.
+/// `element` has the size of the queue's elements and begins with a block_ref, which try_send() fills in.
 /// Returns false if the queue is full; the sender then keeps the block.
 bool try_send(pool& from, const block& k, queue& to, void* element);
-/// Empty if the queue is empty, or, with `damaged` set, if the element names no block.
+/// Returns nothing if the queue is empty. Also returns nothing, and sets `damaged`, if the element does not
+/// name a block.
 [[nodiscard]] std::optional<block> try_receive(queue& from, pool& to, void* element, bool* damaged = nullptr);
 /// Collects the blocks that the queue's published cells name.
 void gather_named(queue_block& b, std::vector<block_ref>& named);

@@ -1,5 +1,5 @@
-// <carousel/ipc.hpp> implemented on the primitives: handles that give back the objects that they hold, and
-// the messages of timeouts.
+// Implements <carousel/ipc.hpp> with the primitives: the handles, which give back the objects that they hold,
+// and the messages of timeouts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -181,7 +181,8 @@ u64 queue_base::lost() const { return queue_at(*to_, place_).lost(); }
 u64 queue_base::tombs() const { return queue_at(*to_, place_).tombs(); }
 
 namespace {
-// The queue is empty, or its first element is not published yet.
+// The reason why an element could not be taken: the queue is empty, or its first element is not published
+// yet.
 std::string why_empty(const attachment& a, const queue& q) {
     const std::vector<u32> claimers = q.claimers();
     return claimers.empty() ? "it is empty"

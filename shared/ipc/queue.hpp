@@ -3,8 +3,8 @@
 //
 //   cell word   {lap, epoch, state}    ticket t is in cell t mod N, in lap t / N
 //     FREE(l) -> CLAIMED(l, e) -> READY(l) -> POPPING(l, e) or LEASED(l, e) -> FREE(l + 1)
-//     CLAIMED of a dead client -> TOMB(l) -> FREE(l + 1)       it was empty: capacity is not lost
-//     POPPING of a dead client -> LOST(l) -> FREE(l + 1)       counted: it may have been processed
+//     CLAIMED of a dead client -> TOMB(l) -> FREE(l + 1)       the cell is empty and can be reused
+//     POPPING of a dead client -> LOST(l) -> FREE(l + 1)       it is counted: it may have been processed
 //     LEASED of a dead client, or given back -> READY(l)
 //   head, tail  hints at which a search begins; the cells are authoritative
 //
@@ -12,10 +12,11 @@
 // most once: elements that a dead process had taken are counted in lost(). lease and commit deliver at least
 // once: elements that a dead process had leased are delivered again, and committed once.
 //
-// Order: a consumer takes the first READY cell of the line and doesn't skip a CLAIMED one, because its
-// producer may have published further elements after it in the meantime. So the elements of one producer (one
-// thread) are taken in its order; redelivered elements come out of order. A producer that pauses between its
-// claim and its publication blocks the elements after it: claimers() returns its epoch.
+// Order: a consumer takes the first READY cell in the order of tickets. It doesn't skip a CLAIMED cell,
+// because its producer may have published further elements in later cells meanwhile. So consumers take the
+// elements of one producer (one thread) in the order in which the producer pushed them; only redelivered
+// elements are out of order. A producer that pauses between its claim and its publication blocks the elements
+// after it: claimers() returns the epoch of such a producer.
 //
 // clang-format off
 // step                          | a crash right after it leaves         | repaired by
@@ -32,7 +33,7 @@
 // FREE. Each of these transitions is a CAS (acq_rel) of the cell's word by the cell's owner, so a payload is
 // read after it is written, and before the next lap's write.
 //
-// A queue may carry blocks of a pool. Then each element begins with a block_ref, and is leased and never
+// A queue may carry blocks of a pool. Then each element begins with a block_ref and must be leased, not
 // popped (pool.hpp).
 
 #include <optional>
@@ -46,7 +47,7 @@ namespace carousel::ipc {
 
 struct queue_block {
     u32 capacity, element_bytes;  ///< written once, before any other process sees the block
-    u32 pool;                     ///< 0: elements; else 1 + the place of the pool in the directory
+    u32 pool;                     ///< 0: plain elements; else 1 + the pool's place in the directory
     u32 reserved;
     shm::doorbell_word bell;
     alignas(64) word head;
@@ -75,7 +76,7 @@ struct lease {
     u64 ticket = 0;
 };
 
-/// The untyped queue; typed_queue below is for use.
+/// The untyped queue. Clients use typed_queue (below).
 class queue {
 public:
     queue(queue_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
@@ -93,12 +94,12 @@ public:
     /// Makes the element available again to any client.
     bool requeue(const lease& l);
 
-    /// Number of published elements that are not taken; not a snapshot.
+    /// Number of published elements that no consumer has taken; not a snapshot.
     [[nodiscard]] u32 size() const;
     [[nodiscard]] u64 lost() const { return counted(b_->lost); }
     [[nodiscard]] u64 tombs() const { return counted(b_->tombs); }
-    /// claimers() returns the epochs of the clients that have claimed but unpublished cells, leasers() those
-    /// of the clients that have leased but uncommitted elements.
+    /// claimers() returns the epochs of the clients that have claimed a cell and not published it yet;
+    /// leasers() returns the epochs of the clients that have leased an element and not committed it yet.
     [[nodiscard]] std::vector<u32> claimers() const { return epochs(cell_state::claimed); }
     [[nodiscard]] std::vector<u32> leasers() const { return epochs(cell_state::leased); }
 

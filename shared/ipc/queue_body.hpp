@@ -1,14 +1,14 @@
 #pragma once
-// The queue's steps, written once for the CPU and for kernels: on the CPU, the histories and the model check
-// the same code that runs on a GPU. queue.hpp has the words, the table of what a crash leaves at each step
-// and the argument of memory order, which apply to both.
+// The queue's steps. The CPU and kernels use the same code, so the tests with histories and with the model,
+// which run on the CPU, check the code that runs on a GPU. queue.hpp describes the words, what a crash leaves
+// at each step, and the memory order, which are the same for both.
 //
-// Side has the words and their operations:
+// The class Side provides the words and their operations:
 //   word                              a word in the memory of that side
 //   load(word), cas(word, from, to)   acquire; acq_rel, acquire on failure
 //   at(step)                          a named step is passed
 //
-// Every loop is bounded, also in a kernel: when the bound is reached, the queue is reported as full or empty.
+// Every loop has a bound, as kernels need; if the bound is reached, the queue is reported as full or empty.
 
 #include "ipc/owner_word.hpp"
 #include "ipc/steps.hpp"
@@ -18,7 +18,7 @@ namespace carousel::ipc {
 enum class cell_state : u8 { free, claimed, ready, popping, leased, tomb, lost };
 using cell_word = owner_word<cell_state>;
 
-/// Where a queue's parts are in this process.
+/// The addresses of a queue's parts in this process.
 template <class Word>
 struct queue_parts {
     using word = Word;
@@ -28,7 +28,7 @@ struct queue_parts {
     word *lost = nullptr, *tombs = nullptr;  ///< tallies
     u32 capacity = 0, element_bytes = 0;
 };
-/// Size of the elements in whole words.
+/// Size in bytes of an element, rounded up to whole words.
 [[nodiscard]] CAROUSEL_HD constexpr u64 element_stride(u32 bytes) { return (u64{bytes} + 7) / 8 * 8; }
 
 template <class Side>
@@ -39,7 +39,7 @@ public:
 
     /// FREE -> CLAIMED. False: full.
     [[nodiscard]] CAROUSEL_SIDE bool claim(u64& ticket) const;
-    /// CLAIMED -> READY, called after the element is written.
+    /// CLAIMED -> READY. Called after the element is written.
     CAROUSEL_SIDE bool publish(u64 ticket) const;
     /// READY -> POPPING or LEASED. Returns false if the queue is empty, or if the first cell is claimed and
     /// not published.
@@ -53,8 +53,9 @@ public:
         return p_.elements + ticket % p_.capacity * element_stride(p_.element_bytes);
     }
 
-    // ---- repair after the fence of `dead`: one at a time, may be interrupted and restarted anywhere.
-    // First settle_marked is called for each cell, then settle_done, then repair_cell for each cell.
+    // ---- repair after the fence of `dead`: only one repair runs at a time; it may be interrupted and
+    // restarted anywhere. First settle_marked is called for each cell, then settle_done, then repair_cell for
+    // each cell.
     CAROUSEL_SIDE void settle_marked(u32 k) const;
     CAROUSEL_SIDE void settle_done() const;
     CAROUSEL_SIDE void repair_cell(u32 k, u32 dead) const;
@@ -77,16 +78,14 @@ private:
     u32 epoch_;
 };
 
-// Lock-free: a failed CAS means either that another client has claimed, or that an outdated hint is moved.
+// Lock-free: if a CAS fails, either another client has claimed a cell, or an outdated hint is moved.
 template <class Side>
 CAROUSEL_SIDE bool queue_body<Side>::claim(u64& ticket) const {
     ticket = Side::load(*p_.tail);
     for (u64 attempt = 0; attempt < 4 * u64{p_.capacity}; ++attempt) {
         const cell_word here = cell_word::of(Side::load(cell(ticket)));
         const int round = round_of(here.count, lap(ticket));
-        if (round < 0)
-            return false;  // the element that was pushed one lap ago is still there: the queue is
-                           // full
+        if (round < 0) return false;  // full: the cell still has the element of the last lap
         if (round == 0 && here.state == cell_state::free) {
             if (!Side::cas(cell(ticket), here.pack(), claimed(here.count).pack())) continue;
             hint(*p_.tail, ticket, ticket + 1);
@@ -110,8 +109,8 @@ template <class Side>
 CAROUSEL_SIDE bool queue_body<Side>::take(cell_state as, u64& ticket) const {
     ticket = Side::load(*p_.head);
     u64 first = ticket;  // all cells before this one have been skipped
-    // A failed CAS means that another client was faster. The hint may be several laps old, because the cells
-    // of dead producers are freed without a consumer.
+    // If the CAS fails, another client has taken the cell. The hint may be several laps old, because the
+    // cells of dead producers are freed without a consumer.
     u64 failed = 0;
     while (ticket < first + p_.capacity && failed <= p_.capacity) {
         const cell_word here = cell_word::of(Side::load(cell(ticket)));
@@ -127,7 +126,7 @@ CAROUSEL_SIDE bool queue_body<Side>::take(cell_state as, u64& ticket) const {
 #ifndef CAROUSEL_BUG_POPS_UNCHECKED
                 if (!Side::cas(cell(ticket), here.pack(), mine.pack())) {
                     ++failed;
-                    continue;  // another client was faster: check again
+                    continue;  // another client has taken the cell: check it again
                 }
 #else
                 Side::at(step::cell_passed);
@@ -164,7 +163,7 @@ CAROUSEL_SIDE bool queue_body<Side>::requeue(u64 ticket) const {
     return true;
 }
 
-// Moves the cell from the state in which a dead client left it to the next lap, and counts it once.
+// Moves a cell that a dead client has left to the next lap, and counts it once.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state into, word& tally) const {
     if (w.state != into) {
@@ -184,8 +183,9 @@ CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state into, w
     count_done<Side>(tally);
 }
 
-// If another repair has marked a cell, for any client, this repair completes that cell first, because a tally
-// records only the last counted cell. A repair marks one cell at a time, so there is at most one marked cell.
+// If an interrupted repair has marked a cell, for any client, this repair completes that cell first, because
+// a tally records only the last counted cell. A repair marks one cell at a time, so there is at most one
+// marked cell.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::settle_marked(u32 k) const {
     const cell_word w = cell_word::of(Side::load(p_.cell[k]));
@@ -193,7 +193,7 @@ CAROUSEL_SIDE void queue_body<Side>::settle_marked(u32 k) const {
     if (w.state == cell_state::lost) bury(k, w, cell_state::lost, *p_.lost);
 }
 
-// After these steps, the last entries of the tallies are no longer needed.
+// Called after settle_marked for all cells. The tallies no longer need to record the last counted cell.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::settle_done() const {
     count_done<Side>(*p_.tombs);

@@ -17,7 +17,7 @@ bool epoch_in_use(const registry_block& r, u32 epoch) {
     });
 }
 
-// Epochs wrap after 16 million clients; an epoch still in use is skipped, because words that contain this
+// Epochs wrap after 16 million clients. An epoch that is still in use is skipped, because words with this
 // epoch may exist.
 u32 draw_epoch(registry_block& r) {
     for (;;) {
@@ -87,7 +87,7 @@ client_id client_at(const registry_block& r, u32 entry) {
     if (w.state == entry_state::free) return {};
     const u64 start = load(e.start_time);
     if (load(e.identity) != before)
-        return {};  // the entry has changed owners in the meantime, so the two values don't belong together
+        return {};  // the entry's owner has changed meanwhile, so the two values don't belong together
     return {entry, w.epoch, {static_cast<i32>(w.count), start}, w.state};
 }
 

@@ -4,7 +4,8 @@
 //   entry   FREE -> ATTACHED(pid, epoch) -> DEAD -> FENCED -> FREE
 //                          DEAD -> ATTACHED   a client whose connection broke has come back
 //
-// DEAD: the client's connection has ended; it keeps the objects that it holds, because it may still run.
+// DEAD: the client's connection has ended; the client keeps the objects that it holds, because it may still
+// run.
 // FENCED: the client's pidfd has reported its exit, or the client itself has reported that nothing of the
 // space is mapped there any more. The client's state is repaired only after that, and the entry is FREE only
 // after all repairs are done.
@@ -19,9 +20,10 @@
 // FREE                      | nothing                                         |
 // clang-format on
 //
-// A reused pid is not mistaken for a client: an entry's process is (pid, start time), and a check opens a
-// pidfd and then compares the start time (shm::open_pidfd). The start time is stored before the word, so a
-// reader that sees ATTACHED reads the matching start time.
+// If a client's pid is reused, the new process is not mistaken for the client: an entry identifies its
+// process by pid and start time, and a check opens a pidfd and then compares the start time
+// (shm::open_pidfd). The start time is stored before the entry's word, so a process that reads the word as
+// ATTACHED then reads the matching start time.
 
 #include <string>
 #include <vector>
@@ -57,10 +59,10 @@ struct client_id {
 };
 
 // ---- for the holder
-/// Adds an entry for that process. Empty if all entries are taken.
+/// Adds an entry for that process. Returns no client if all entries are in use.
 [[nodiscard]] client_id attach(registry_block& r, const shm::process_id& process);
-/// Attaches the same client on a new connection: its entry is ATTACHED. Empty if no entry has that epoch for
-/// that process, or if the entry is fenced.
+/// Attaches a known client that has a new connection: its entry becomes ATTACHED. Returns no client if no
+/// entry has that epoch for that process, or if the entry is fenced.
 [[nodiscard]] client_id attach_again(registry_block& r, u32 epoch, const shm::process_id& process);
 void mark_dead(registry_block& r, u32 entry);
 void mark_fenced(registry_block& r, u32 entry);
@@ -69,11 +71,12 @@ void free_entry(registry_block& r, u32 entry);
 
 // ---- for any process
 [[nodiscard]] client_id client_at(const registry_block& r, u32 entry);
-/// Empty if no entry has that epoch (any more).
+/// Returns no client if no entry has that epoch (any more).
 [[nodiscard]] client_id find_client(const registry_block& r, u32 epoch);
 /// Returns "process 1234", "process 1234, which has died" or "a process that is gone".
 [[nodiscard]] std::string client_text(const registry_block& r, u32 epoch);
-/// Returns "process 1234 (2), process 99": each process once, with its count; "" for none.
+/// Returns "process 1234 (2), process 99": each process once, with the number of its entries in `epochs` if
+/// there are several; "" if `epochs` is empty.
 [[nodiscard]] std::string clients_text(const registry_block& r, std::vector<u32> epochs);
 
 }  // namespace carousel::ipc

@@ -10,7 +10,8 @@ void advance(word& at_place, const line_word& w) {
     (void)cas(at_place, w.pack(), line_word{w.count + 1, 0, line_state::empty}.pack());
 }
 
-/// The content of the hint `late`: the waiter that has left a free permit unused, and since when. 0: none.
+/// The content of the hint `late`: the first waiter, and the time since which it has left a free permit
+/// unused. 0: there is no such waiter.
 struct late_mark {
     static constexpr u64 ticket_mask = (u64{1} << 28) - 1, clock_mask = (u64{1} << 36) - 1;
     [[nodiscard]] static u64 pack(u64 ticket, u64 ms) {
@@ -24,13 +25,13 @@ struct late_mark {
 
 }  // namespace
 
-// Lock-free: a failed CAS means either that another client has joined, or that an outdated hint is moved.
+// Lock-free: if a CAS fails, either another client has joined the line, or an outdated hint is moved.
 std::optional<u64> semaphore::join() {
     u64 ticket = load(b_->tail);
     for (u32 attempt = 0; attempt < 4 * b_->line; ++attempt) {
         const line_word here = line_word::of(load(place(ticket))), mine = lap_of(ticket);
         const int round = round_of(here.count, mine.count);
-        if (round < 0) return std::nullopt;  // a waiter of the previous lap is still there: the line is full
+        if (round < 0) return std::nullopt;  // full: the place still has a waiter of the last lap
         if (round == 0 && here.state == line_state::empty) {
             const line_word waits{mine.count, epoch_, line_state::waiting};
             if (!cas(place(ticket), here.pack(), waits.pack())) continue;
@@ -70,7 +71,7 @@ semaphore::in_front semaphore::before(u64 ticket) {
     return all;
 }
 
-// Returns a free permit if more than `waiting` are free.
+// Returns one of the free permits if more than `waiting` permits are free.
 std::optional<u32> semaphore::free_beyond(u32 waiting) const {
     std::optional<u32> found;
     u32 free = 0;
@@ -93,8 +94,8 @@ std::optional<permit> semaphore::take(u64 ticket) {
         const in_front others = before(ticket);
         const std::optional<u32> k = free_beyond(others.waiting);
 #else
-        // Seeded bug: the permits are counted first, so a permit whose new holder has left the line in
-        // between is counted twice.
+        // Seeded bug: the permits are counted before the waiters. If a waiter takes a permit and leaves the
+        // line in between, that permit is counted as free, and its waiter is not counted.
         const u32 free = free_permits();
         at(step::turn_known);
         const in_front others = before(ticket);
@@ -120,12 +121,12 @@ std::optional<permit> semaphore::take(u64 ticket) {
 }
 
 // The first waiter may take a free permit at once. If it does not take the permit within line_patience_ns, it
-// is passed over, because it is stopped, dead or starved, and the next waiter gets its place.
+// is stopped, dead or starved; then it is passed over, and the next waiter becomes the first.
 void semaphore::pass_by_late(const in_front& others) {
     if (others.waiting == 0) return;
     const u64 now_ms = clock_ns() / ns_per_ms, mark = load(b_->late);
     const bool named = late_mark::names(mark, others.first);
-    if (free_permits() == 0) {  // the first waiter waits like all others
+    if (free_permits() == 0) {  // no permit is free, so the first waiter is not late
         if (named) hint(b_->late, mark, 0);
         return;
     }

@@ -1,30 +1,31 @@
 #pragma once
-// A counting semaphore between processes: a permit is never held twice, permits are granted in the order of
-// the line, and they are recovered when their holder dies.
+// A counting semaphore between processes. A permit never has two holders, permits are granted in the order of
+// the line, and a permit is recovered when its holder dies.
 //
 //   permit word P[k]   {generation, epoch, FREE | HELD}        FREE(g) -> HELD(g, e) -> FREE(g + 1)
 //   line word L[n]     {lap, epoch, EMPTY | WAITING}           EMPTY(l) -> WAITING(l, e) -> EMPTY(l + 1)
 //   head, tail         hints for the ends of the line; the words of the line are authoritative
-//   late               a hint: {1 + ticket:28, since_ms:36}: since when the first of the line has left a
-//                      permit unused
+//   late               a hint: {1 + ticket:28, since_ms:36}: the time since which the first of the line
+//                      has left a permit unused
 //
 // Each permit is a separate word, so no more permits can be held than exist. Ticket t is at place t mod N of
-// the line, in lap t / N. A ticket is taken by the CAS that writes the waiter's epoch at this place, and
-// given back by one CAS of the place to the next lap, regardless of the ticket's position in the line. So a
-// ticket whose place has moved to another lap has left, and no client can take ticket t + N before ticket t
-// has left.
+// the line, in lap t / N. A client takes a ticket by the CAS that writes its epoch at this place, and gives
+// the ticket back by one CAS that moves the place to the next lap, regardless of the ticket's position in the
+// line. So if a place has moved to a later lap, its ticket has left the line, and no client can take ticket t
+// + N before ticket t has left.
 //
-// A waiter's turn has come when fewer waiters precede it than permits are free. The waiters are counted
-// first, then the free permits: a waiter that has left the line had taken its permit before, so no permit is
+// A waiter's turn has come when fewer waiters precede it than permits are free. A client counts the waiters
+// first, and then the free permits. A waiter takes its permit before it leaves the line, so no permit is
 // counted for two waiters. One permit always remains for each waiter ahead, so later waiters cannot starve an
 // earlier waiter.
 //
-// A client that is stopped in the line, or slow, would withhold a permit from all later waiters. So the first
+// If a client in the line is stopped or slow, it would withhold a permit from all later waiters. So the first
 // waiter is passed over when it has left a free permit unused for line_patience_ns: a client that detects
-// this moves the waiter's place to the next lap. The late client finds at its next check that its place is
-// gone, and takes a new ticket. Only fairness depends on this time limit: a permit is always taken by the CAS
-// of its word, whether or not the client is in the line. If the late client wakes between its check and that
-// CAS, it still takes the permit, and a later client may get its permit one place too early.
+// this moves the waiter's place to the next lap. At its next check, the late client finds that its place has
+// moved to another lap, and takes a new ticket. Only fairness depends on this time limit: a permit is always
+// taken by the CAS of its word, whether or not the client is in the line. If the late client wakes between
+// its check and that CAS, it still takes the permit, and a later client may get its permit one place too
+// early.
 //
 // clang-format off
 // step                          | a crash right after it leaves             | repaired by
@@ -55,8 +56,8 @@ using line_word = owner_word<line_state>;
 
 inline constexpr u32 max_permits = 4096;
 inline constexpr u32 max_line = 1024;  ///< a client that finds the line full waits without a ticket
-/// Time for which the first waiter may leave a free permit unused; a running client checks at least every
-/// shm::max_sleep_ns.
+/// Time for which the first waiter may leave a free permit unused. A running client checks its turn at least
+/// every shm::max_sleep_ns.
 inline constexpr u64 line_patience_ns = 5 * shm::max_sleep_ns;
 
 struct semaphore_block {
@@ -84,8 +85,8 @@ struct permit {
 class semaphore {
 public:
     semaphore(semaphore_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
-    /// Waits in the line, at most timeout_ns. Empty: the wait timed out; holders() returns the current owners
-    /// of the permits.
+    /// Waits in the line, at most timeout_ns. Returns nothing if the wait timed out; holders() then returns
+    /// the current owners of the permits.
     [[nodiscard]] std::optional<permit> acquire(u64 timeout_ns);
     [[nodiscard]] std::optional<permit> try_acquire() { return acquire(0); }
     /// Returns false if this client doesn't hold that permit (any more), because it was released before.

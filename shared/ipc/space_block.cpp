@@ -19,7 +19,7 @@ namespace {
 constexpr u64 page = 4096;
 constexpr u64 most_cells = u64{1} << 22, most_bytes_each = u64{1} << 20, most_units = u64{1} << 20;
 
-// Size of the primitive's words, without a pool's memory.
+// Size of the primitive's words; the memory of a pool is not included.
 u64 words_of(const shape& s) {
     switch (s.what) {
         case kind::semaphore:
@@ -85,7 +85,7 @@ void make_words(space_block& s, u32 k, const shape& w) {
         case kind::gpu_pool:
             s.block_of<pool_block>(k).make(static_cast<u32>(w.count / w.each), w.each, s.place[k].gpu_offset);
             break;
-        case kind::gpu_queue:  // zeroed GPU memory is an empty queue
+        case kind::gpu_queue:  // the GPU memory is zeroed, so the queue is empty
         case kind::gpu_work_queue:
         case kind::none:
             break;
@@ -231,7 +231,8 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
     e.more = wanted.more, e.type = wanted.type;
     std::memset(e.name, 0, sizeof e.name);
     name.copy(e.name, longest_name);
-    // A previous holder may have died while it created another primitive here, which no process has seen.
+    // Clears this memory, because a previous holder may have died while it created another primitive here,
+    // which no process has seen.
     std::memset(s.at(begin), 0, round_up_sat(words_of(wanted), 64));
     make_words(s, k, wanted);
     const u64 before = load(e.state);
@@ -241,7 +242,8 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
 }
 
 void repair_all(space_block& s, u32 dead) {
-    // Queues before pools, because a published cell is authoritative for a block's owner.
+    // Queues are repaired before pools, because a published cell is authoritative for the owner of the block
+    // that it names.
     for (u32 k = 0; k < max_primitives; ++k) {
         const directory_entry& e = s.place[k];
         if (place_word::of(load(e.state)).state != place_state::ready) continue;

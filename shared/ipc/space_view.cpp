@@ -17,7 +17,7 @@ namespace {
 struct amount {
     u64 count = 0, bytes = 0;
 };
-/// Counts by the kind of holding and the epoch.
+/// Amounts for each kind of holding and each epoch.
 using account = std::map<std::pair<std::string, u32>, amount>;
 using figures = std::map<std::string, u64>;
 
@@ -68,7 +68,7 @@ figures inspect(work_queue_block& b, account& to) {
     return {{"waiting", waiting}, {"claimed", claimed}, {"dead_letters", dead_letters}};
 }
 
-// A block consists of its first unit, which names the owner, and of the following BODY units that name the
+// A block consists of its first unit, which names the owner, and of the BODY units after it, which name the
 // first unit.
 figures inspect(pool_block& b, account& to) {
     u64 free = 0, largest = 0, run = 0, blocks = 0, travelling = 0;

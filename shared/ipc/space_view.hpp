@@ -1,9 +1,9 @@
 #pragma once
-// The contents of a space, as `carousel ps` shows them: its clients with the objects that each holds, and its
-// primitives with their state. The holder reads the words without stopping any client: each word is valid at
-// the instant when it is read, but sums are not a snapshot. The view is sent over the holder's socket; only
-// space_view.cpp writes and reads it. The process that requests the view need not be a client, and needs none
-// of the memory.
+// The contents of a space, as `carousel ps` shows them: its clients, each with the objects that it holds, and
+// its primitives with their state. The holder reads the words without stopping any client: each word is valid
+// at the instant when it is read, but sums are not a snapshot. The view is sent over the holder's socket;
+// only space_view.cpp converts it to and from a message. A process that requests the view need not be a
+// client and does not need the space's memory.
 
 #include <map>
 #include <string>
@@ -37,13 +37,13 @@ struct primitive_view {
 };
 BOOST_DESCRIBE_STRUCT(primitive_view, (), (name, kind, shape, figures))
 struct space_view {
-    std::string name, id;  ///< id "": the space's memory has not been requested yet
+    std::string name, id;  ///< id is "" if the space's memory was not requested yet
     i32 holder = 0;
     bool of_run = false;   ///< the holder is the supervisor of the run of that name
-    u64 incarnations = 0;  ///< number of incarnations of the holder: 1 until the space is taken over
+    u64 incarnations = 0;  ///< how many holders the space has had: 1 until it is taken over
     u64 bytes = 0, free_bytes = 0;
     u64 gpu_bytes = 0, gpu_free_bytes = 0;  ///< bytes of the space's GPU memory; 0: none
-    bool truncated = false;                 ///< too long for one message: the holdings of clients are omitted
+    bool truncated = false;                 ///< the view exceeds one message: holdings are omitted
     std::vector<client_view> clients = {};
     std::vector<primitive_view> primitives = {};
 };
@@ -61,17 +61,17 @@ BOOST_DESCRIBE_STRUCT(space_view, (),
 // ---- the messages
 [[nodiscard]] std::string inspect_request();
 [[nodiscard]] bool is_inspect_request(const nlohmann::json& request);
-/// The reply, limited to the length of one message.
+/// Returns the reply; it is shortened if it would exceed one message.
 [[nodiscard]] std::string text_of(space_view v);
 
-// Determines the owners of a primitive's parts from its words, for space_view.hpp.
+// These functions determine from a primitive's words which clients own its parts.
 
 [[nodiscard]] bool is_ready(const space_block& s, u32 place);
 /// Returns the bytes of the arena that are available for further primitives.
 [[nodiscard]] u64 free_bytes(const space_block& s);
-/// The same for the GPU memory.
+/// Returns the bytes of the space's GPU memory that are available for further primitives.
 [[nodiscard]] u64 gpu_free_bytes(const space_block& s);
-/// Describes the primitive at that place; adds the holdings of each epoch to `of_epoch`.
+/// Describes the primitive at that place. Adds the objects that each client holds of it to `of_epoch`.
 [[nodiscard]] primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holding>>& of_epoch);
 
 }  // namespace carousel::ipc

@@ -25,7 +25,7 @@ bool is_our_folder(const std::string& path) {
     return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
 }
 
-// A stopped holder doesn't accept connections, but it listens.
+// Returns true also for a stopped holder, which doesn't accept connections, but still listens.
 bool has_listener(const std::string& socket) {
     const shm::unique_fd there = shm::connect_to(socket, answer_patience_ns);
     return there || (errno != ECONNREFUSED && errno != ENOENT);

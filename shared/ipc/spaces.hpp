@@ -1,5 +1,5 @@
 #pragma once
-// The spaces of this user, seen from outside: their holders, their contents, and which of them are dead. Any
+// Information about all spaces of this user: their holders, their contents, and whether they are dead. Any
 // process may query spaces without attaching.
 
 #include <optional>
@@ -19,20 +19,20 @@ struct found_space {
     std::string name;
     hold_place place;
     space_state state = space_state::dead;
-    i32 holder = 0;  ///< pid from its record: the last holder if none listens; 0: unknown
-    /// for an orphaned space: the processes that map its memory; empty: they are in another pid namespace
+    i32 holder = 0;  ///< the pid in its record; if no holder listens, that of the last one; 0: unknown
+    /// for an orphaned space, the processes that map its memory; empty if they are in another pid namespace
     std::vector<i32> clients = {};
 };
 
-/// Returns all spaces that have a folder, by name.
+/// Returns all spaces that have a folder, in the order of their names.
 [[nodiscard]] std::vector<found_space> spaces_here();
-/// Empty if there is no space of that name.
+/// Returns nothing if there is no space of that name.
 [[nodiscard]] std::optional<found_space> find_space(const std::string& name);
 /// Queries the holder. Throws shm_error if there is no reply within a second, or if the reply is not a
 /// holder's.
 [[nodiscard]] space_view inspect_space(const found_space& s);
-/// Removes the folder of a dead space, after checking its state again with its lock held. Returns "", or the
-/// reason why the folder remains.
+/// Removes the folder of a dead space. Takes the folder's lock first, and checks again that the space is
+/// dead. Returns "", or the reason why the folder remains.
 [[nodiscard]] std::string remove_dead(const found_space& s);
 
 }  // namespace carousel::ipc

@@ -1,10 +1,10 @@
 #pragma once
-// The named steps of the primitives: between any two changes of shared memory a test can inspect, stop or
-// kill a client. Present in every build, so that the tested code is the shipped code; without a hook each
-// step costs one load and one branch that is never taken.
+// The named steps of the primitives: between any two changes of shared memory, a test can inspect, stop or
+// kill a client. The steps are present in every build, so that the tested code is the shipped code; without a
+// hook, each step costs one load and one branch that is never taken.
 //
-// A hook may throw, so no function that passes a step is noexcept, and no function has a guard whose
-// unwinding would undo the state that a crash leaves.
+// A hook may throw. So no function that passes a step is noexcept, and no such function has a guard object
+// whose destructor would change the state that a crash leaves.
 
 #include <string_view>
 
@@ -17,13 +17,13 @@ namespace carousel::ipc {
 [[nodiscard]] std::string_view name_of(step s) noexcept;
 inline constexpr u32 steps = static_cast<u32>(step::count_);
 
-/// Step hook, sleep and clock of a client: tests without threads supply their own.
+/// The step hook, the sleep function and the clock of a client. Tests without threads replace them.
 struct hooks {
     void (*at)(step s) = nullptr;
     u64 (*now_ns)() = nullptr;
     bool (*sleep)(shm::doorbell_word& bell, u32 seen, u64 timeout_ns) = nullptr;
 };
-/// To be set while no other thread uses a primitive. {} restores the defaults.
+/// To be called while no other thread uses a primitive. set_hooks({}) restores the defaults.
 void set_hooks(const hooks& h) noexcept;
 
 namespace detail {
@@ -34,14 +34,14 @@ inline void at(step s) {
     if (detail::hooked.at != nullptr) [[unlikely]]
         detail::hooked.at(s);
 }
-/// The CPU's side of a body (queue_body.hpp), with its steps.
+/// The Side of a body (queue_body.hpp) for CPUs, with its steps.
 struct cpu_side : cpu_words {
     static void at(step s) { ipc::at(s); }
 };
 [[nodiscard]] u64 clock_ns();
-/// Returns the current time plus `timeout_ns`, saturated.
+/// Returns the current time plus `timeout_ns`, or the largest u64 if the sum would overflow.
 [[nodiscard]] u64 deadline_after(u64 timeout_ns);
-/// Sleeps at a doorbell until it rings, the deadline passes, or 100 ms have passed. Returns false if the
+/// Sleeps until the doorbell rings, the deadline has passed, or 100 ms have passed. Returns false if the
 /// deadline has passed.
 bool sleep_until(shm::doorbell_word& bell, u32 seen, u64 deadline_ns);
 

@@ -7,28 +7,28 @@ namespace carousel::ipc {
 
 enum class step : u8 {
     // the registry, in the holder
-    epoch_drawn,     ///< an epoch that no entry has is used up
+    epoch_drawn,     ///< an epoch has been drawn, no entry has it yet
     entry_attached,  ///< the entry is ATTACHED, the client has not been notified
     entry_dead,      ///< the entry is DEAD, nothing of the client is repaired yet
     entry_fenced,    ///< the entry is FENCED, nothing of the client is repaired yet
     entry_freed,     ///< the entry is repaired, and free for another client
     // a semaphore
     line_joined,      ///< in the line
-    turn_checked,     ///< some of the earlier waiters or of the permits are counted
+    turn_checked,     ///< some of the earlier waiters, or some permits, are counted
     turn_known,       ///< the client may take a permit, and has none yet
     permit_taken,     ///< the client holds a permit, and is still in the line
     line_left,        ///< the client has left the line, no waiter is woken yet
     permit_released,  ///< the permit is given back, no waiter is woken yet
     line_passed,      ///< the first waiter is removed because it was late; no waiter is woken yet
     // a queue
-    cell_claimed,    ///< the cell is claimed, its content is still that of another round
+    cell_claimed,    ///< the cell is claimed, its element is not written yet
     cell_written,    ///< written, not published
     cell_published,  ///< the cell is published, no waiter is woken yet
     cell_passed,     ///< a consumer checks the next cell
-    cell_popping,    ///< the element is taken for good, but not copied yet
+    cell_popping,    ///< the element is popped, but not copied yet
     cell_leased,     ///< leased, not committed
     cell_consumed,   ///< the cell is free for the next round, no waiter is woken yet
-    cell_returned,   ///< the cell is given back by a live client
+    cell_returned,   ///< a live client has given the element back
     // a work queue
     task_filling,    ///< the place is claimed, the task is not written yet
     task_written,    ///< written, not claimable yet
@@ -36,9 +36,9 @@ enum class step : u8 {
     task_claimed,
     task_committed,
     task_failed,       ///< the failure is counted as an attempt, and the task waits again or is a dead letter
-    dead_letter_read,  ///< a dead letter is copied, and is still there
+    dead_letter_read,  ///< a dead letter is copied, but not removed yet
     // a pool
-    serial_drawn,    ///< a serial that no block has is used up
+    serial_drawn,    ///< a serial has been drawn, no block has it yet
     head_claimed,    ///< the first unit of a block is claimed
     body_claimed,    ///< a further one
     block_owned,     ///< the block is complete
@@ -52,10 +52,10 @@ enum class step : u8 {
     gate_timed,      ///< the gate's deadline is far in the future, and the gate is not PENDING yet
     gate_opened,     ///< the gate is PENDING, the wait is not enqueued on the stream yet
     gate_requested,  ///< the stream has reached the wait, and its deadline is stored
-    gate_closed,     ///< the gate is closed, by the first process to do so
+    gate_closed,     ///< the gate is closed, by the process that did it first
     gate_checked,    ///< the holder has read the gate's word
-    gate_late,       ///< the holder has found the gate a second late
-    // a repair in the holder has begun
+    gate_late,       ///< the holder has found a gate whose deadline passed a second ago
+    // a repair, in the holder
     repair_begun,
     word_repaired,  ///< one word is repaired
     loss_marked,    ///< LOST, not counted

@@ -1,7 +1,6 @@
 #pragma once
-// The work queue's steps, written once for the CPU and for kernels. work_queue.hpp has the words, the table
-// of what a crash leaves at each step and the argument of memory order, which apply to both. Side:
-// queue_body.hpp.
+// The work queue's steps; the CPU and kernels use the same code. work_queue.hpp describes the words, what a
+// crash leaves at each step, and the memory order, which are the same for both. Side: queue_body.hpp.
 
 #include "ipc/owner_word.hpp"
 #include "ipc/steps.hpp"
@@ -30,10 +29,10 @@ struct task_name {
 };
 struct claimed_task {
     task_name name;
-    u32 attempts = 0;  ///< failed attempts before this one
+    u32 attempts = 0;  ///< number of failed attempts before this one
 };
 
-/// Where a work queue's parts are in this process.
+/// The addresses of a work queue's parts in this process.
 template <class Word>
 struct task_parts {
     Word* place = nullptr;
@@ -50,7 +49,7 @@ public:
 
     /// FREE -> FILLING. Returns false if no place is free.
     [[nodiscard]] CAROUSEL_SIDE bool fill(task_name& n) const;
-    /// FILLING -> WAITING, called after the task is written.
+    /// FILLING -> WAITING. Called after the task is written.
     CAROUSEL_SIDE bool submit(const task_name& n) const;
     /// WAITING -> CLAIMED. Returns false if no task is waiting.
     [[nodiscard]] CAROUSEL_SIDE bool claim(claimed_task& t) const;
@@ -84,7 +83,7 @@ private:
     u32 epoch_;
 };
 
-// Returns the word of a task after a failed attempt.
+// Returns the new word of a task of which an attempt has failed.
 template <class Side>
 CAROUSEL_SIDE task_word task_body<Side>::failed(const task_word& w) const {
 #ifndef CAROUSEL_BUG_FORGETS_ATTEMPTS
@@ -184,7 +183,7 @@ template <class Side>
 CAROUSEL_SIDE void task_body<Side>::repair_place(u32 k, u32 dead) const {
     const task_word w = task_word::of(Side::load(p_.place[k]));
     if (w.epoch != dead || w.state == task_state::free) return;
-    task_word next = freed(w);  // FILLING: no other client has seen it
+    task_word next = freed(w);  // for FILLING: no other client has seen the task
 #ifdef CAROUSEL_BUG_KEEPS_FILLING
     if (w.state == task_state::filling) next = w;
 #endif

@@ -1,7 +1,7 @@
 #pragma once
-// The element type of a queue as a number that two programs can compare. If only sizes were compared, a
-// struct of two floats would be accepted as a u64. 0: a type without a name of its own, which matches any
-// type of its size.
+// A tag for the element type of a queue: a number that two programs can compare. If only sizes were compared,
+// a struct of two floats would be accepted as a u64. The tag 0 stands for a type without a usable name, and
+// matches any type of the same size.
 
 #include <string_view>
 #include <type_traits>

@@ -1,6 +1,7 @@
 #pragma once
-// The words of the primitives between processes: 64 bits each, in shared memory, changed by compare-and-swap
-// (CAS) that expects the exact word which was read. No process uses plain stores on a word of a space in use.
+// The words of the primitives between processes. A word has 64 bits, is in shared memory, and is changed by
+// compare-and-swap (CAS), which expects exactly the value that was read before. While a space is in use, no
+// process changes its words by plain stores.
 //
 //   owner word   {count:36, epoch:24, state:4}     the owner, and the round
 //   task word    {generation:32, attempts:4, epoch:24, state:4}
@@ -10,14 +11,14 @@
 // An epoch permanently identifies one incarnation of one client: the registry has its (pid, start time). 0
 // means none. Counts wrap around, so words are compared for equality and rounds by their distance (round_of).
 //
-// Memory order: every CAS is acq_rel, and every read of a word is acquire. So a process that sees a word also
-// sees everything that its writer had written before, payloads included: a payload is written between the CAS
-// that claims its place and the CAS that publishes it, and read between the CAS that takes it and the CAS
-// that frees it.
+// Memory order: every CAS is acq_rel, and every read of a word is acquire. So a process that reads a word
+// also sees everything that the word's writer had written before, including payloads: a payload is written
+// between the CAS that claims its place and the CAS that publishes it, and is read between the CAS that takes
+// it and the CAS that frees it.
 //
 // A word is changed only by CPUs or only by kernels, because the atomics of one side are not atomic for the
-// other. The operations on words are written once (queue_body.hpp, task_body.hpp) as templates over a Side:
-// cpu_words below, or the GPU's (cuda/).
+// other. The steps of the primitives that both sides use are templates (queue_body.hpp, task_body.hpp). Their
+// parameter Side provides the operations on words: cpu_words (below), or the class for the GPU (cuda/).
 
 #include <atomic>
 
@@ -33,10 +34,11 @@ inline bool cas(word& at, u64 expected, u64 desired) {
                                       std::memory_order_acquire);
 }
 [[nodiscard]] inline u64 load(const word& at) { return at.load(std::memory_order_acquire); }
-/// Moves a hint, which is never authoritative, from `seen` to `next` unless another process was faster.
+/// Moves a hint, which is never authoritative, from `seen` to `next`, unless another process has changed it
+/// meanwhile.
 inline void hint(word& at, u64 seen, u64 next) { (void)cas(at, seen, next); }
 
-/// The CPU's operations on words, for a body (queue_body.hpp).
+/// The operations on words for CPUs, for a body (queue_body.hpp).
 struct cpu_words {
     using word = ipc::word;
     [[nodiscard]] static u64 load(const word& at) { return ipc::load(at); }

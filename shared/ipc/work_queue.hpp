@@ -7,10 +7,11 @@
 //     DEAD_LETTER(g) -> READING(g, e) -> FREE(g + 1)                                     taken out
 //   next free, next waiting: hints at which a search begins
 //
-// A task's name is {place, generation}. commit() is one CAS from exactly that claim, so a task is committed
-// once: by the client that holds the claim. A worker's effects outside the queue (a file, a result elsewhere)
-// happen at least once, so they must carry the task's name and be idempotent on it. Tasks wait in approximate
-// order, with no guarantee; the search for work is circular, so no task is skipped indefinitely.
+// A task's name is {place, generation}. commit() is one CAS that expects exactly this claim, so a task is
+// committed once, by the client that holds the claim. A worker's effects outside the queue (for example a
+// file) happen at least once, so they must contain the task's name, and repeating them for the same name must
+// have no further effect. Tasks are claimed in approximate order, which is not guaranteed. The search for a
+// task is circular, so no task is skipped indefinitely.
 //
 // clang-format off
 // step                             | a crash right after it leaves        | repaired by
@@ -66,17 +67,18 @@ enum class task_fate : u8 {
 class work_queue {
 public:
     work_queue(work_queue_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
-    /// Empty if no place is free.
+    /// Returns nothing if no place is free.
     [[nodiscard]] std::optional<task_name> try_submit(const void* task);
     [[nodiscard]] std::optional<task_name> submit(const void* task, u64 timeout_ns);
-    /// Empty if no task is waiting.
+    /// Returns nothing if no task is waiting.
     [[nodiscard]] std::optional<claimed_task> try_claim(void* task);
     [[nodiscard]] std::optional<claimed_task> claim(void* task, u64 timeout_ns);
     /// Returns false if this client does not hold that claim (any more).
     bool commit(const claimed_task& t);
-    /// Counts an attempt: the task waits again, or becomes a dead letter.
+    /// Counts a failed attempt: the task waits again, or becomes a dead letter.
     bool fail(const claimed_task& t);
-    /// Copies a dead letter and removes it; a crash in between leaves it in the queue. Empty: there is none.
+    /// Copies a dead letter and removes it; a crash in between leaves it in the queue. Returns nothing if
+    /// there is none.
     [[nodiscard]] std::optional<claimed_task> take_dead_letter(void* task);
 
     [[nodiscard]] task_fate fate(const task_name& t) const;

@@ -1,7 +1,7 @@
 #pragma once
-// Memory pools, semaphores, queues and work queues between processes; these primitives survive the death of
-// any of the processes. `carousel hold NAME` holds a space (a shared-memory segment with its primitives);
-// programs open it by name, in any order, and may restart any number of times.
+// Memory pools, semaphores, queues and work queues between processes; these primitives remain usable after
+// the death of any process that uses them. `carousel hold NAME` holds a space (a shared-memory segment with
+// its primitives); programs open it by name, in any order, and may restart any number of times.
 //
 //   auto lab = carousel::ipc::open("lab");
 //   auto turn = lab.semaphore("turn", 1);
@@ -12,12 +12,12 @@
 //   auto frames = lab.pool("frames", 64 << 20);
 //   auto block = frames.acquire(8 << 20, 50ms);          // pass offset() between processes, not data()
 //
-// Crashes. Everything that a process held when it died is recovered exactly once, when the holder knows that
-// the process has ended (the fence, milliseconds later): permits and blocks are freed, leased elements are
-// delivered again, claimed tasks wait again with one more attempt counted. Until then no other process gets
-// any of these objects. The death of the holder stops no client: open primitives keep working, and another
-// `carousel hold NAME` takes over; until then nothing new can be opened or created, and objects of dead
-// clients are not recovered.
+// Crashes. Every object that a process held when it died is recovered exactly once. This happens when the
+// holder knows that the process has ended (the fence, milliseconds later): permits and blocks are freed,
+// leased elements are delivered again, and claimed tasks wait again, with one more attempt counted. Until
+// then no other process gets any of these objects. The death of the holder stops no client: open primitives
+// keep working, and another `carousel hold NAME` takes over. Until it has taken over, no space or primitive
+// can be opened or created, and objects of dead clients are not recovered.
 //
 // Names. The first request for a name determines the primitive's shape. A request with another shape, or with
 // another element type (compared by the type's name without its namespace), is refused with a message.
@@ -29,8 +29,8 @@
 // the process that gets the element, block, task or permit (release and acquire, as between threads).
 //
 // Threads. Every function may be called by any thread; a held_... object must be used by one thread at a
-// time. Elements are copied as bytes. A forked child can't use objects that its parent has opened: a call
-// faults, and destroying its copies does nothing.
+// time. Elements are copied as bytes. A forked child can't use objects that its parent has opened: a call of
+// their functions faults, but destroying the child's copies of the objects has no effect.
 //
 // Errors are carousel::error: config_error for names, shapes and a space without a holder, shm_error for
 // memory that can't be obtained. Host memory only.
@@ -62,16 +62,16 @@ private:
     T value_;
 };
 
-/// Passes elements of T from any process to any process, in order per producer (thread). pop() delivers at
-/// most once: elements that a process had popped when it died are counted in lost(). lease() delivers at
-/// least once.
+/// Passes elements of T from any process to any process. The elements of one producer (one thread) stay in
+/// order. pop() delivers at most once: elements that a process had popped when it died are counted in lost().
+/// lease() delivers at least once.
 template <class T>
 class shared_queue : public queue_base {
     static_assert(std::is_trivially_copyable_v<T>,
                   "use a trivially copyable type: elements are copied between processes as bytes");
 
 public:
-    /// Appends a copy of `value`. Returns false if the queue is full.
+    /// Appends a copy of `value` to the queue. Returns false if the queue is full.
     [[nodiscard]] bool try_push(const T& value) { return try_push_bytes(&value); }
     /// Pushes elements in order until the queue is full; returns their number.
     [[nodiscard]] std::size_t try_push(std::span<const T> values) {
@@ -99,8 +99,8 @@ public:
         pop_bytes(&value, timeout);
         return value;
     }
-    /// Leases the first element: commit() removes it; otherwise it becomes available again. Empty: as
-    /// try_pop().
+    /// Leases the first element. commit() removes the element; without commit() it becomes available again.
+    /// Empty: as try_pop().
     [[nodiscard]] std::optional<held_lease<T>> try_lease() {
         T value;
         const std::optional<u64> ticket = try_lease_bytes(&value);
@@ -125,9 +125,9 @@ struct received_block {
     held_block block;
     T about;
 };
-/// Blocks of a pool that are passed from one process to another, each with a T that describes its content. At
-/// every instant a block has one owner: the sender, the queue, or the receiver. If a sender or receiver dies
-/// during the transfer, either the queue keeps the block or the block is freed, and never both.
+/// Passes blocks of a pool from one process to another; each block is sent with a T that describes its
+/// content. At every instant a block has one owner: the sender, the queue, or the receiver. If a sender or
+/// receiver dies during the transfer, the block either stays in the queue or is freed, but never both.
 template <class T>
 class block_queue : public block_queue_base {
     static_assert(std::is_trivially_copyable_v<T>,
@@ -139,8 +139,8 @@ public:
         element e{{}, about};
         return try_send_bytes(block, &e);
     }
-    /// Waits for room. Throws timed_out, in which case the block is freed; config_error if the block is not
-    /// of this queue's pool.
+    /// Waits for room. Throws timed_out, and then the block is freed. Throws config_error if the block does
+    /// not belong to this queue's pool.
     void send(held_block block, const T& about, nanoseconds timeout) {
         element e{{}, about};
         send_bytes(block, &e, timeout);
@@ -153,7 +153,7 @@ public:
         if (!got) return std::nullopt;
         return received_block<T>{std::move(*got), e.about};
     }
-    /// Waits for a block. Throws timed_out; shm_error like try_receive().
+    /// Waits for a block. Throws timed_out, and the shm_error of try_receive().
     [[nodiscard]] received_block<T> receive(nanoseconds timeout) {
         element e;
         held_block got = receive_bytes(&e, timeout);
@@ -183,9 +183,9 @@ private:
     T value_;
 };
 
-/// Tasks of T for any process, in approximate order: each is committed once, or becomes a dead letter after
-/// max_attempts attempts. A worker's side effects outside the queue happen at least once, so make them
-/// idempotent per id().
+/// Distributes tasks of T to any processes, in approximate order. Each task is committed once, or becomes a
+/// dead letter after max_attempts attempts. A worker's side effects outside the queue happen at least once,
+/// so make them idempotent per id().
 template <class T>
 class shared_work_queue : public work_queue_base {
     static_assert(std::is_trivially_copyable_v<T>,
@@ -223,25 +223,25 @@ private:
 
 /// Options of open().
 struct open_options {
-    f64 wait_s = 5;  ///< seconds to wait for a holder: when opening, and when a name that does not exist yet
-                     ///< is requested
+    f64 wait_s = 5;  ///< seconds for which open() waits for a holder, and for which requests of a primitive
+                     ///< that does not exist yet wait for it
 };
 
-/// An open space. Copies share one connection, which is closed with the last copy and the last object
-/// obtained from it.
+/// An open space. Copies share one connection. It is closed when the last copy and the last object obtained
+/// from the space are destroyed.
 class space {
 public:
     /// `permits`: 1 to 4096.
     [[nodiscard]] shared_semaphore semaphore(const std::string& name, u32 permits);
     /// Returns a pool with `bytes` bytes of memory, allocated in units of `unit_bytes` (a multiple of 4096).
     [[nodiscard]] shared_pool pool(const std::string& name, u64 bytes, u64 unit_bytes = 65536);
-    /// A queue of `elements` elements of T. T: trivially copyable.
+    /// Returns a queue of `elements` elements of T, which must be trivially copyable.
     template <class T>
     [[nodiscard]] shared_queue<T> queue(const std::string& name, u32 elements) {
         const primitive p = queue_of(name, elements, sizeof(T), nullptr, type_tag<T>());
         return shared_queue<T>(to_, place_of(p), name);
     }
-    /// A queue of up to `blocks` blocks of `pool`, which must be of the same space.
+    /// Returns a queue of up to `blocks` blocks of `pool`, which must belong to the same space.
     template <class T>
     [[nodiscard]] ipc::block_queue<T> block_queue(const std::string& name, u32 blocks, shared_pool pool) {
         const primitive p =
@@ -270,7 +270,8 @@ private:
 };
 
 /// Attaches this process. Throws config_error if the space has no holder within wait_s (the text names the
-/// command to start); shm_error if it belongs to another user or another version.
+/// command that starts one). Throws shm_error if the space belongs to another user or has the layout of
+/// another version.
 [[nodiscard]] space open(const std::string& name, const open_options& options = {});
 
 }  // namespace carousel::ipc

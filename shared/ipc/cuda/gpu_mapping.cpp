@@ -55,7 +55,7 @@ gpu_mapping::~gpu_mapping() {
     cudaError_t status = cudaSetDevice(parts_->on.ordinal);
     if (status == cudaSuccess) status = cudaDeviceSynchronize();
     if (status != cudaSuccess) {
-        // Kernels may still be running, so the fence is the exit of this process in this case.
+        // Kernels may still be running. In this case this process is fenced only by its exit.
         parts_->to->fence_by_exit();
         (void)cudaGetLastError();
     }

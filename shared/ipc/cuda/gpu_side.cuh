@@ -1,9 +1,9 @@
 #pragma once
-// The kernels' side of a body (queue_body.hpp): words in GPU memory, changed only by kernels.
+// The Side of a body (queue_body.hpp) for kernels: the words are in GPU memory, and only kernels change them.
 //
-// Operations use system scope, because other processes, and kernels on another GPU that maps the memory, are
-// not part of any smaller scope. Several threads of one process, and of one warp, may use a primitive at
-// once: each claim is one CAS, and no thread waits for another.
+// Operations use system scope, because a smaller scope does not include other processes, nor kernels on
+// another GPU that maps the memory. Several threads of one process, and even of one warp, may use a primitive
+// at the same time, because each claim is one CAS and no thread waits for another one.
 
 #include <cuda/atomic>
 

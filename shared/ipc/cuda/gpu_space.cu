@@ -10,7 +10,7 @@
 namespace carousel::ipc {
 namespace {
 
-/// Copies concurrently with all kernels of this process, in its own stream.
+/// Copies in a separate stream, concurrently with all kernels of this process.
 class reader {
 public:
     reader() { CAROUSEL_CUDA_SETUP("CUDA", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }

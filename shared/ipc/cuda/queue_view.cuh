@@ -1,5 +1,5 @@
 #pragma once
-// A queue for kernels: passed to them by value, used by any of their threads.
+// A queue for kernels. It is passed to them by value, and any of their threads may use it.
 
 #include <cuda/std/type_traits>
 
@@ -8,17 +8,17 @@
 
 namespace carousel::ipc {
 
-/// Upper bound of a kernel's wait for another process, whatever timeout it requests: under time slicing the
-/// other process doesn't run meanwhile.
+/// Limit of the time for which a kernel waits for another process, whatever timeout is requested. It is
+/// needed because, if the GPU is time-sliced, the other process doesn't run while the kernel waits.
 inline constexpr u64 longest_kernel_wait_ns = 100'000'000;
 
-/// An element that the process has leased. The element may be committed by a later kernel of the process.
+/// An element that the process has leased. A later kernel of the process may commit it.
 struct queue_lease {
     u64 ticket = 0;
 };
 
 namespace detail {
-// Elements are at multiples of 8 bytes.
+// The address of each element is a multiple of 8 bytes.
 template <class T>
 __device__ void copy_in(u8* to, const T& value) {
     memcpy(__builtin_assume_aligned(to, 8), &value, sizeof(T));
@@ -32,8 +32,8 @@ __device__ void copy_out(T& value, const u8* from) {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 }
-// poll_until() repeats `attempt` until it succeeds or the timeout expires. A call without a timeout is a
-// compile error with a message (has_a_timeout).
+// poll_until() repeats `attempt` until it succeeds or the timeout expires. A call without a timeout does not
+// compile; has_a_timeout provides the error message.
 template <class T>
 inline constexpr bool has_a_timeout = false;
 template <class Attempt>
@@ -90,8 +90,9 @@ public:
                       "push(value, timeout_ns), or try_push(value), which never waits");
         return false;
     }
-    /// Returns false if the queue is empty, or if the first element is claimed and not published. Delivers at
-    /// most once: elements that a process had popped when it died are counted (gpu_queue_state::lost).
+    /// Returns false if the queue is empty, or if the first element is claimed and not published. Delivers
+    /// each element at most once: elements that a process had popped when it died are only counted
+    /// (gpu_queue_state::lost).
     [[nodiscard]] __device__ bool try_pop(T& value) const {
         const queue_body<Side> q(parts_, epoch_);
         u64 ticket = 0;

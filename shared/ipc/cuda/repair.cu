@@ -13,7 +13,8 @@ struct dead_incarnations {
     u32 count;
 };
 
-// All threads check, but only one counts, because a tally records one loss at a time. One block.
+// Runs with one block. All threads search for cells to repair, but only one thread repairs and counts,
+// because a tally records one loss at a time.
 __global__ void repair_queue(queue_parts<u64> parts, dead_incarnations dead) {
     const queue_body<gpu_side> q(parts, 0);
     for (u32 base = 0; base < parts.capacity; base += threads) {
@@ -39,7 +40,7 @@ __global__ void repair_queue(queue_parts<u64> parts, dead_incarnations dead) {
     }
 }
 
-// Repairs each place independently, because nothing is counted.
+// Each thread repairs its places independently, because losses are not counted here.
 __global__ void repair_work_queue(task_parts<u64> parts, dead_incarnations dead) {
     const task_body<gpu_side> w(parts, 0);
     for (u32 index = 0; index < dead.count; ++index)

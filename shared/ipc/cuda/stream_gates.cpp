@@ -12,7 +12,7 @@ namespace carousel::ipc {
 namespace cuda = device::cuda;
 namespace {
 
-// Passed to a host function, which takes ownership.
+// The argument of a host function, which owns it and destroys it.
 using owned_wait = std::shared_ptr<stream_wait>;
 
 std::string label(int ordinal) { return fmt::format("cuda:{}", ordinal); }
@@ -31,7 +31,7 @@ stream_gates::stream_gates(attachment& to, int ordinal) : to_(&to), row_(&to.blo
     on_device_ = static_cast<std::byte*>(at) + (row_ - all) * static_cast<std::ptrdiff_t>(sizeof(gate_row));
 }
 
-// The process's kernels have ended: no stream waits any more.
+// When this is called, the process's kernels have ended, so no stream is waiting.
 stream_gates::~stream_gates() {
     {
         const std::lock_guard lock(mutex_);
@@ -86,9 +86,9 @@ void stream_gates::on_acquire(void* wait) {
     l.any.notify_one();
 }
 
-// Takes the places in the semaphore's line one after another, in the order of the streams' requests.
+// Waits in the semaphore's line for the streams, one after another, in the order of their requests.
 void stream_gates::serve(u32 place, line& l) {
-    sigset_t all;  // this thread blocks all signals, which are for the program's own threads
+    sigset_t all;  // this thread blocks all signals, so that the program's own threads receive them
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
     for (;;) {

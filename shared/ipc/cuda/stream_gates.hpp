@@ -2,11 +2,11 @@
 // Streams that wait for a permit of a semaphore. Only CPUs change the semaphore's words: a thread of this
 // process waits in the semaphore's line on behalf of the stream, which waits at a gate (ipc/gate.hpp).
 //
-// In stream order: a host function notifies the thread, the stream waits at the gate, kernels run, and a host
-// function gives the permit back. The host functions never block, so no stream delays another one.
+// The order in the stream is: a host function notifies the thread, the stream waits at the gate, kernels run,
+// and a host function gives the permit back. The host functions never block, so no stream delays another one.
 //
-// ipc/gate.hpp determines the result of a wait, and which call gives its permit back. A crash leaves a
-// permit, a place in the line and a gate at which no stream waits; semaphore.hpp and gate.hpp describe the
+// ipc/gate.hpp determines the result of a wait, and which call gives its permit back. A crash may leave a
+// permit, a place in the line, and a gate at which no stream waits; semaphore.hpp and gate.hpp describe the
 // repair.
 
 #include <cuda_runtime_api.h>
@@ -27,11 +27,10 @@ namespace carousel::ipc {
 
 class stream_gates;
 
-/// One wait of one stream. The words of the wait in this process are guarded by the mutex of its
-/// stream_gates.
+/// One wait of one stream. The mutex of its stream_gates guards this object.
 struct stream_wait : gate_wait {
     stream_gates* in = nullptr;
-    u32 place = 0, number = 0;  ///< number: index of the wait's gate in the row
+    u32 place = 0, number = 0;  ///< number: index of its gate in the gate row
     u64 timeout_ns = 0;
 };
 
@@ -48,7 +47,7 @@ public:
                                                        const std::string& name);
     /// In stream order.
     void release(const std::shared_ptr<stream_wait>& w, cudaStream_t stream);
-    /// Gives the permit back at once, or as soon as it is granted.
+    /// Gives the permit back at once if it is granted, otherwise as soon as it is granted.
     void drop(const std::shared_ptr<stream_wait>& w);
     /// For kernels.
     [[nodiscard]] const u32* word_of(const stream_wait& w) const;

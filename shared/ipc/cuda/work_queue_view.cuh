@@ -1,5 +1,5 @@
 #pragma once
-// A work queue for kernels: passed to them by value, used by any of their threads.
+// A work queue for kernels. It is passed to them by value, and any of their threads may use it.
 
 #include <cuda/std/type_traits>
 
@@ -8,8 +8,8 @@
 
 namespace carousel::ipc {
 
-/// Every function may be called by any thread of any kernel of the process that created the view. No function
-/// except claim waits; claim waits at most timeout_ns, and at most longest_kernel_wait_ns.
+/// Every function may be called by any thread of any kernel of the process that created the view. Only
+/// claim() waits: at most timeout_ns, and at most longest_kernel_wait_ns.
 template <class T, class Side = gpu_side>
 class work_queue_view {
     static_assert(::cuda::std::is_trivially_copyable_v<T>,
@@ -58,7 +58,8 @@ public:
     __device__ bool commit(const claimed_task& c) const { return task_body<Side>(parts_, epoch_).commit(c); }
     /// The task waits again, or becomes a dead letter.
     __device__ bool fail(const claimed_task& c) const { return task_body<Side>(parts_, epoch_).fail(c); }
-    /// Removes a dead letter and returns it; a crash in between leaves it in the queue.
+    /// Removes a dead letter and returns it. If the process dies in between, the dead letter stays in the
+    /// queue.
     [[nodiscard]] __device__ bool take_dead_letter(T& task) const {
         const task_body<Side> w(parts_, epoch_);
         claimed_task t;

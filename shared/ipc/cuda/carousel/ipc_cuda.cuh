@@ -10,26 +10,29 @@
 //   auto frames = gpu.pool("frames", 256 << 20);
 //   auto block = frames.acquire(8 << 20, 50ms);            // data() is a device pointer of this process
 //
-// Crashes. As on the CPU, objects that a process held are recovered after its fence, exactly once. Until then
-// no process gets any of them: an element that a dead process was writing blocks the queue for about half a
-// second, in which the holder starts a program that repairs the words on the GPU. Under MPS a fault, or a
-// death in a kernel that does not end, ends every client of the MPS server; the space survives, because its
-// holder uses no CUDA. In that case, too, the fence is the end of the process: in no measurement did the
-// process's work write anything after that end.
+// Crashes. As on the CPU, the objects that a process held are recovered exactly once, after the process's
+// fence. Until then no process gets any of these objects. If a process dies while it writes an element, the
+// queue is blocked for about half a second: the holder starts a program that repairs the words on the GPU.
+// Under MPS, if a process faults, or dies while one of its kernels does not end, every client of the MPS
+// server is ended; the space survives, because its holder does not use CUDA. In that case, too, the fence is
+// the end of the process: in no measurement has a process's work written anything after the end of that
+// process.
 //
-// Words. A queue of a gpu_space belongs to kernels: the CPU reads its state() and uses kernels to push or
-// pop. A pool's words belong to the CPU: kernels use blocks, but don't acquire them.
+// Words. Only kernels change the words of a gpu_space's queue: the CPU can read its state(), but must use
+// kernels to push or pop. Only the CPU changes the words of a pool: kernels use blocks, but can't acquire
+// them.
 //
-// Time. try_... never wait. Functions that wait take a timeout, limited to longest_kernel_wait_ns: under time
-// slicing the awaited process doesn't run meanwhile, so wait on the host where you can.
+// Time. The try_... functions never wait. Functions that wait have a timeout, which is limited to
+// longest_kernel_wait_ns: if the GPU is time-sliced, the other process doesn't run while a kernel waits for
+// it, so wait on the host if possible.
 //
 // Memory order. Data that a kernel thread has written before push, submit or commit is visible to the thread
-// that gets the element (release and acquire at the system's scope), on another GPU as well.
+// that gets the element (release and acquire at system scope), also if that thread runs on another GPU.
 //
-// Threads. Views are passed by value to kernels of the process that created them; the kernels of a view must
-// end before the last copy of its gpu_space is destroyed. The host functions may be called by any thread.
+// Threads. A view is passed by value to kernels of the process that created it; these kernels must end before
+// the last copy of the gpu_space is destroyed. The host functions may be called by any thread.
 //
-// Errors as in <carousel/ipc.hpp>, and device_error for CUDA failures.
+// Errors are those of <carousel/ipc.hpp>, and device_error for CUDA failures.
 
 #include <cstddef>
 #include <memory>
@@ -84,8 +87,8 @@ protected:
     [[nodiscard]] queue_parts<u64> parts() const;
 };
 
-/// Passes elements of T from any kernel to any kernel, in order per thread. T: trivially copyable, aligned to
-/// at most 8 bytes, and of the same name in all programs.
+/// Passes elements of T from any kernel to any kernel. The elements of one thread stay in order. T must be
+/// trivially copyable, be aligned to at most 8 bytes, and have the same name in all programs.
 template <class T>
 class gpu_queue : public gpu_queue_base {
 public:
@@ -108,9 +111,10 @@ protected:
     [[nodiscard]] task_parts<u64> parts() const;
 };
 
-/// Tasks of T for kernels of any process, in no order: each is committed once, or becomes a dead letter after
-/// max_attempts attempts. A kernel's other effects happen at least once: write a result to a place that the
-/// task determines (for example by a block's offset in the task), and commit afterwards. T: as for gpu_queue.
+/// Distributes tasks of T to kernels of any processes, in no particular order. Each task is committed once,
+/// or becomes a dead letter after max_attempts attempts. All other effects of a kernel happen at least once,
+/// so write a result to a place that the task determines (for example, the task contains a block's offset),
+/// and commit afterwards. T must meet the conditions of gpu_queue.
 template <class T>
 class gpu_work_queue : public gpu_work_queue_base {
 public:
@@ -124,7 +128,7 @@ private:
 
 struct stream_wait;
 
-/// Shows kernels after acquire() whether their stream has its permit.
+/// With this view, kernels that run after acquire() check whether their stream has its permit.
 class permit_view {
 public:
     permit_view(const u32* at, u32 granted) : at_(at), granted_(granted) {}
@@ -142,13 +146,13 @@ enum class permit_now : u8 {
     pending,
     granted,
     expired,  ///< timed out: the stream has continued without a permit
-    closed    ///< the holder released the stream because this process was late, or the permit was dropped
+    closed    ///< the holder has released the stream because this process was late, or the permit was dropped
 };
 
-/// A permit that a stream has requested. Destroying the object without release() gives the permit back at
-/// once, even while kernels that have the permit run. A permit that is not granted yet is given back as soon
-/// as it is granted, and granted() is then false for kernels. If the process dies, the permit is given back
-/// after the fence.
+/// A permit that a stream has requested. If the object is destroyed without release(), the permit is given
+/// back at once, even while kernels that use the permit run. If the permit is not granted yet, it is given
+/// back as soon as it is granted, and kernels read granted() as false. If the process dies, the permit is
+/// given back after the fence.
 class stream_permit {
 public:
     stream_permit(stream_permit&&) noexcept = default;
@@ -158,7 +162,7 @@ public:
     [[nodiscard]] permit_now now() const;
     /// Returns the view for kernels that the stream runs after acquire().
     [[nodiscard]] permit_view device() const;
-    /// Gives the permit back, in stream order.
+    /// Enqueues on the stream that the permit is given back.
     void release(cudaStream_t stream);
 
 private:
@@ -170,15 +174,16 @@ private:
     std::shared_ptr<stream_wait> wait_;
 };
 
-/// A semaphore of the space for streams, shared with shared_semaphore.
+/// A semaphore of the space for which streams can wait. The CPU uses the same semaphore as a
+/// shared_semaphore.
 class gpu_semaphore : public gpu_primitive {
 public:
-    /// The stream waits until it has a permit or `timeout` expires, counted from the time when the stream
-    /// reaches this point; the host does not wait. The stream waits at a word that this process and the
-    /// holder can write, so no death blocks it. Later kernels check device().granted(). Streams of one
-    /// process that wait for the same semaphore occupy consecutive places in its queue of waiters; at most 16
-    /// at a time. Throws config_error if the timeout is not above 0 and at most an hour, or if there are too
-    /// many concurrent waits.
+    /// Makes the stream wait until it has a permit or `timeout` expires; the timeout begins when the stream
+    /// reaches this point. The host does not wait. The stream waits at a word that this process and the
+    /// holder can write, so the death of another process can't block it. Later kernels check
+    /// device().granted(). Streams of one process that wait for the same semaphore enter its line one after
+    /// another; at most 16 waits are possible at a time. Throws config_error if the timeout is not above 0 or
+    /// exceeds an hour, or if there are too many concurrent waits.
     [[nodiscard]] stream_permit acquire(cudaStream_t stream, nanoseconds timeout);
 
 private:
@@ -186,12 +191,13 @@ private:
     using gpu_primitive::gpu_primitive;
 };
 
-/// The GPU memory of an open space, in this process. Copies share one mapping; destroying the last copy waits
-/// for this process's kernels.
+/// The GPU memory of an open space, in this process. Copies share one mapping. The destructor of the last
+/// copy waits for this process's kernels.
 class gpu_space {
 public:
     /// Maps the memory for the calling thread's current GPU. Throws config_error if the space has no GPU
-    /// memory or it is already mapped; device_error if that GPU can't access it.
+    /// memory, or if this process has already mapped it. Throws device_error if that GPU can't access the
+    /// memory.
     explicit gpu_space(const space& s);
 
     /// Returns a pool with `bytes` bytes of GPU memory, allocated in units of `unit_bytes` (a multiple of
@@ -210,11 +216,11 @@ public:
     }
     /// `permits`: 1 to 4096.
     [[nodiscard]] gpu_semaphore semaphore(const std::string& name, u32 permits);
-    /// Returns the address in this process for an offset from another process (held_block::offset). Throws
-    /// config_error if the range is outside the memory.
+    /// Converts an offset that another process has sent (held_block::offset) to an address in this process.
+    /// Throws config_error if the range is outside the memory.
     [[nodiscard]] std::byte* at(u64 offset, u64 bytes = 1) const;
-    /// Returns the offset of a pointer of this process, for other processes. Throws config_error for any
-    /// other pointer.
+    /// Converts a pointer into the mapping of this process to an offset, which can be sent to other
+    /// processes. Throws config_error if the pointer is outside the mapping.
     [[nodiscard]] u64 offset_of(const void* pointer) const;
     [[nodiscard]] u64 bytes() const noexcept { return on_->bytes(); }
     [[nodiscard]] int ordinal() const noexcept { return on_->ordinal(); }
