@@ -137,7 +137,7 @@ private:
         return open;
     }
 
-    // Without movement and input, a few frames per second are as informative as sixty.
+    // If nothing moves and there is no input, a few frames per second show as much as sixty.
     [[nodiscard]] u64 pace(u64 now) {
         const ImGuiIO& io = ImGui::GetIO();
         u64 moved = model_.picture.shown_frames + model_.picture.repainted + model_.events.events().size() +
@@ -178,7 +178,7 @@ private:
         }
         try_write(next_name("frame", p.ring_sequence), pixels, p.width, p.height);
     }
-    // Returns false if the pixels are not available before the next frame of the window.
+    // Returns false if the pixels become available only with the next frame of the window.
     bool save_window(const std::string& path) {
         u32 width = 0, height = 0;
         const std::vector<u8> pixels = window_->read_pixels(width, height);
@@ -199,7 +199,7 @@ private:
                            {"colours", name_of(p.scale.colours)}});
         return out;
     }
-    // Written by rename, so that a reader never finds a partial file.
+    // The file is written under another name and then renamed, so that a reader never finds a partial file.
     void dump_widgets() {
         if (options_.dump_widgets.empty()) return;
         nlohmann::json all = nlohmann::json::object();
@@ -237,8 +237,8 @@ private:
                 log::warning("{}", why);
         }
         if (!options_.stats.empty()) stats_.write(options_.stats, model_, *window_);
-        // Only if the user closes the window: a viewer that is killed or receives a signal leaves the
-        // pipeline running.
+        // The pipeline is ended only if the user closes the window. If the viewer is killed or receives a
+        // signal, the pipeline continues to run.
         if (options_.end_run && closed_) session_->end_run(model_);
         return exit_code::ok;
     }

@@ -1,5 +1,5 @@
-// carousel-viewer: a window on a running pipeline, in its own process. The viewer may be started late,
-// several times, and killed at any time.
+// carousel-viewer: shows a running pipeline in a window, from a separate process. A viewer may be started and
+// killed at any time; several may run at once.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>

@@ -1,5 +1,6 @@
-// The depth of each stage, as currently chosen: its frames in flight, and its frames ahead of its readers.
-// Both are shown next to the room available, with the reason for the choice.
+// The current depth of each stage: its number of frames in flight, and its number of frames ahead of its
+// readers. Each number is shown with the number of places that are available, and with the reason for the
+// choice.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ constexpr depth_column depth_columns[] = {
     {"reason", 0, "basis of the choice"},
 };
 
-// A bar with `room` places: `used` of them filled, `allowed` of them framed.
+// Draws a bar with `room` places: the first `used` places are filled, and the first `allowed` places are
+// framed.
 void draw_places(u32 used, u32 allowed, u32 room, ImU32 color) {
     const theme::palette& c = theme::colors();
     const std::string text = fmt::format("{} / {} / {}", used, allowed, room);

@@ -1,4 +1,4 @@
-// The events of the run, newest last, with the age of each line.
+// The events of the run, with the newest event last and the age of each event.
 
 #include "viewer/panels/panel.hpp"
 #include "viewer/ui/theme.hpp"
@@ -46,9 +46,9 @@ private:
         ui::text(e.text, loud ? theme::event_color(e.kind) : theme::colors().text);
         ImGui::PopTextWrapPos();
     }
-    // Stays at the newest line until the user scrolls up, and again after the user has returned to the end. A
-    // scroll is assumed only if the end did not move: when a panel or line wrapping changes size, the end
-    // moves without any user action.
+    // Keeps the newest line visible until the user scrolls up, and again when the user has scrolled back to
+    // the end. A change of position counts as the user's scrolling only if the end has not moved, because the
+    // end also moves when the panel is resized or lines are wrapped differently.
     void follow() {
         const f32 y = ImGui::GetScrollY(), end = ImGui::GetScrollMaxY();
         if (end == end_ && y < y_ - 0.5F) following_ = false;

@@ -153,7 +153,8 @@ private:
         return true;
     }
 
-    // Fills only around the picture: on a software GL, filling a pixel twice takes twice the time.
+    // Fills only the area around the picture, because on a software GL, filling a pixel twice takes twice the
+    // time.
     void draw_surround(ImDrawList* d, ImVec2 at, ImVec2 end, bool shown) const {
         constexpr ImU32 color = IM_COL32(8, 9, 11, 255);
         if (!shown) return d->AddRectFilled(at, end, color);
@@ -176,7 +177,8 @@ private:
                    IM_COL32(150, 160, 175, 255), text.c_str(), nullptr, width);
     }
 
-    // The crashed stage, how it died, and when it came back; shown until some seconds after its return.
+    // Draws which stage has crashed, how it died, and when it came back. The text is shown until some seconds
+    // after the stage is back.
     static void draw_banner(const model& m, ImDrawList* d, ImVec2 at, ImVec2 size) {
         std::string text;
         ImU32 color = theme::colors().bad;
@@ -232,7 +234,7 @@ private:
         if (ImGui::IsItemHovered() && io.MouseWheel != 0) {
             if (io.KeyCtrl) {
                 move_camera(m, [&](orbit& o, const camera&) { dolly(o, io.MouseWheel); });
-            } else {  // zooms about the mouse position
+            } else {  // keeps the point under the mouse in place
                 const f32 before = p.zoom > 0 ? p.zoom : fit_zoom_;
                 const f32 x = p.pan_x, y = p.pan_y;
                 const f32 mx = io.MousePos.x - at.x - size.x / 2 - x,
@@ -260,8 +262,8 @@ private:
         if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) pick(m, store);
     }
 
-    // The exact value comes from the session, one frame later. For a picture on the GPU, and after the run
-    // has ended, only the colours are known.
+    // The session provides the exact value of the pixel, one frame later. If the picture is on the GPU, or if
+    // the run has ended, only the colours of the pixel are known.
     void pick(model& m, picture_store& store) {
         picture_model& p = m.picture;
         const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -289,7 +291,7 @@ private:
                         : fmt::format("x {} y {}", x, y);
     }
 
-    // Draws in one of the two lower corners of the picture: the one without the mouse.
+    // Draws the text in a lower corner of the picture, and uses the corner in which the mouse is not.
     void draw_picked(ImDrawList* d, ImVec2 at, ImVec2 end) const {
         if (picked_frame_ != ImGui::GetFrameCount()) return;
         ImGui::PushFont(theme::small_font());
@@ -347,7 +349,7 @@ private:
         ImGui::PopFont();
     }
 
-    ImVec2 low_, high_;  ///< the picture's rectangle on the screen, in the last frame
+    ImVec2 low_, high_;  ///< rectangle that the picture had on the screen in the last frame
     f32 fit_zoom_ = 1;
     std::string picked_;
     int picked_frame_ = -10;

@@ -31,8 +31,8 @@ void draw_bar(ImDrawList* d, ImVec2 low, ImVec2 high, colour_map map) {
     }
 }
 
-/// The legend of a picture's values, in its upper left corner. Draws nothing for a single picture with its
-/// own colours.
+/// Draws the legend of a picture's values in its upper left corner. Draws nothing if there is only one
+/// picture and its frame contains colours.
 void draw_legend(const picture_model& p, std::size_t which, const picture_place& at, ImDrawList* d) {
     const shown_picture& s = p.shown[which];
     if (!s.scale.of_values && p.shown.size() == 1) return;
@@ -70,8 +70,8 @@ void draw_legend(const picture_model& p, std::size_t which, const picture_place&
     ui::mark(fmt::format("image.legend.{}", which), low, high);
 }
 
-/// A table of the frames' metadata, in the upper right corner; entries for which there is no room are only
-/// counted.
+/// Draws a table of the frames' metadata in the upper right corner. If there is no room for all entries, the
+/// number of the missing ones is shown.
 void draw_carried(const picture_model& p, const picture_place& at, ImDrawList* d) {
     std::vector<std::string> facts;
     for (const shown_picture& s : p.shown) {

@@ -23,7 +23,8 @@ const shown_picture* shown_at(const model& m, std::size_t which) {
     return which < m.picture.shown.size() ? &m.picture.shown[which] : nullptr;
 }
 
-/// A drop-down list. Returns the chosen line, or "". `name` marks the list and its lines for tests.
+/// A drop-down list. Returns the line that the user has chosen, or "". Tests find the list and its lines by
+/// `name`.
 std::string list(const std::string& name, const std::string& now, std::span<const std::string> lines,
                  f32 width, const char* help) {
     std::string taken;

@@ -22,7 +22,7 @@ std::vector<panel*> at(std::vector<placed_panel>& panels, place where) {
     return found;
 }
 
-/// The largest height that a panel of the place requests.
+/// The largest of the heights that the panels of a place request.
 f32 wanted_at(std::vector<placed_panel>& panels, place where, const model& m) {
     f32 most = 0;
     for (const panel* p : at(panels, where)) most = std::max(most, p->wanted_height(m));
@@ -41,7 +41,8 @@ void draw_titles(std::span<panel* const> sharing, u32& front) {
     }
 }
 
-// A draggable border between two panels: moves `fraction` of the span [from, to].
+// A border between two panels that the user can drag. Dragging changes `fraction`, the border's position
+// within [from, to].
 void border(const char* name, bool vertical, ImVec2 low, ImVec2 high, f32 from, f32 to, f32& fraction,
             f32 least, f32 most) {
     ImGui::SetCursorScreenPos(low);
@@ -104,7 +105,7 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     const f32 gap = px(6), width = high.x - low.x, height = high.y - low.y;
     const f32 left_end = left_end_of(panels, m, height);
     const f32 middle = low.x + width * s.main_split, below = low.y + height * left_end;
-    // A narrower panel would cut off the values of the parameters' sliders.
+    // If the panel were narrower, the values next to the parameters' sliders would be cut off.
     const f32 foot_share = std::max(s.bottom_split, std::min(0.5F, px(224) / (middle - low.x)));
     const f32 foot = low.x + (middle - low.x) * foot_share;
     const auto show = [&](place where, f32 x0, f32 y0, f32 x1, f32 y1) {
@@ -115,7 +116,7 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     show(place::image, low.x, low.y, middle - gap / 2, below - gap / 2);
     show(place::scene, low.x, below + gap / 2, foot - gap / 2, high.y);
     show(place::timeline, foot + gap / 2, below + gap / 2, middle - gap / 2, high.y);
-    // The window is cleared to the panels' colour; the gaps between them are drawn.
+    // The window is cleared to the colour of the panels, so only the gaps between the panels are drawn here.
     ImDrawList* d = ImGui::GetWindowDrawList();
     const auto strip = [&](f32 x0, f32 y0, f32 x1, f32 y1) {
         d->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), theme::colors().background);
@@ -152,17 +153,17 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     }
 }
 
-// The stored share is used. In a low window, however, the image leaves the scene its requested height,
-// because the image has spare room there.
+// Returns the stored share. In a window of small height, however, the scene panel gets its requested height,
+// because the image can be smaller.
 f32 layout::left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 least_image = 0.5F;
     const f32 wanted = (wanted_at(panels, place::scene, m) + px(6)) / height;
     return std::min(m.kept.left_split, std::max(least_image, 1 - wanted));
 }
 
-// The stored shares are used. In a low window, however, stages and rings take room from plots and events,
-// down to a useful minimum: one row of plots, and a tenth of the height for events. Stages and rings that do
-// not fit scroll.
+// Returns the stored shares. In a window of small height, however, stages and rings get some of the room of
+// plots and events, which keep a useful minimum: one row of plots, and a tenth of the height for events. If
+// not all stages and rings fit, their lists scroll.
 right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 most[] = {0.3F, 0.45F}, least_events = 0.1F;
     const f32 least_plots = std::min(0.4F, (wanted_at(panels, place::plots, m) + px(6)) / height);

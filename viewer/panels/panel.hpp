@@ -1,7 +1,7 @@
 #pragma once
-// A panel: one part of the window. The application owns window, layout and model. A panel draws the model's
-// contents and writes the user's requests into the model. Each panel has one file under panels/ and one row
-// in panels/panel.hpp.
+// A panel: one part of the window. The application owns window, layout and model. A panel draws the contents
+// of the model, and writes the user's requests into the model. Each panel has one file under panels/, and one
+// function and one row in this file.
 
 #include <memory>
 #include <vector>
@@ -15,21 +15,22 @@ namespace carousel::viewer {
 class panel {
 public:
     virtual ~panel() = default;
-    [[nodiscard]] virtual const char* name() const noexcept = 0;   ///< "stages": for tests and settings
+    [[nodiscard]] virtual const char* name() const noexcept = 0;   ///< for tests and settings: "stages"
     [[nodiscard]] virtual const char* title() const noexcept = 0;  ///< "Stages"
-    /// Another run is watched.
+    /// Called when another run is watched.
     virtual void attach(const model&) {}
     /// Draws inside the panel's own child window, below its title.
     virtual void draw(model& m, picture_store& store) = 0;
     /// Draws small buttons and legends at the right end of the title line. `width`: the pixels available.
     virtual void menu(model&, f32 /*width*/) {}
-    /// Height of the content in pixels, including title and edges; 0: adapts to any height.
+    /// The height in pixels that the panel needs, including title and edges; 0: the panel adapts to any
+    /// height.
     [[nodiscard]] virtual f32 wanted_height(const model&) const { return 0; }
     /// Returns true if the panel handled the key.
     virtual bool on_key(model&, const key_press&) { return false; }
 };
 
-/// The place of a panel; the layout gives it a rectangle. Several panels may share a place.
+/// The places of panels. The layout determines the rectangle of each place; several panels may share a place.
 enum class place : u8 { image, scene, timeline, stages, rings, plots, events };
 inline constexpr std::size_t place_count = 7;
 
@@ -39,7 +40,7 @@ struct placed_panel {
 };
 [[nodiscard]] std::vector<placed_panel> make_panels();
 
-// One function and one row per panel.
+// Each panel has one function and one row of the table.
 
 [[nodiscard]] std::unique_ptr<panel> make_image_panel();
 [[nodiscard]] std::unique_ptr<panel> make_scene_panel();
@@ -55,7 +56,7 @@ struct panel_row {
     place where;
     std::unique_ptr<panel> (*make)();
 };
-/// The panels of one place are shown in this order.
+/// Panels that share a place are shown in the order of this table.
 inline constexpr panel_row panel_rows[] = {
     {place::image, make_image_panel},       {place::scene, make_scene_panel},
     {place::timeline, make_timeline_panel}, {place::stages, make_stages_panel},

@@ -18,11 +18,11 @@ using ring::parameter;
 using ring::parameter_kind;
 
 constexpr f32 degree = 3.14159265F / 180.0F;
-constexpr f64 widest_slider = 1e6;  // on a wider slider one pixel is too coarse to be useful
+constexpr f64 widest_slider = 1e6;  // for a wider range, one pixel of a slider would be too coarse
 
-/// How an element is shown, for example in degrees.
+/// The range and the unit in which an element is shown, for example degrees.
 struct shown_range {
-    f64 low = 0, high = 1, unit = 1;  ///< the parameter's value is the shown value * unit
+    f64 low = 0, high = 1, unit = 1;  ///< the parameter's value is the shown value times `unit`
     bool slides = false;
     const char* unit_name = "";
 };
@@ -40,7 +40,7 @@ shown_range range_of(const parameter& p) {
     return r;
 }
 
-// Enough decimals to distinguish 1/200 of a slider from the next.
+// Returns the number of decimals that distinguishes two values whose distance is 1/200 of the slider's range.
 int decimals_of(const shown_range& r) {
     const f64 span = r.high - r.low;
     if (!r.slides || span >= 1000) return 0;
@@ -81,7 +81,8 @@ bool draw_integer_slider(const parameter& p, const shown_range& r, std::span<std
     return true;
 }
 
-// Numbers without a slider: all elements side by side, typed by the user.
+// Draws input fields for numbers without a slider: the user types the numbers, and all elements are side by
+// side.
 bool draw_row(const parameter& p, const shown_range& r, std::span<std::byte> values, typed_row& typed) {
     std::array<f64, 4> row{};
     for (u32 k = 0; k < p.count; ++k) row[k] = number_in(p, values, k) / r.unit;

@@ -1,5 +1,5 @@
-// Throughput and latency over time, with a mark per restart; bytes per second; a histogram of the latencies
-// of the last seconds.
+// Plots of throughput, latency and bytes per second over time, with a mark for each restart, and a histogram
+// of the latencies of the last seconds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ plot_spec timed(const model& m, const char* title, const char* unit, f64 y_least
     s.y_least = y_least;
     s.x_low = -static_cast<f64>(m.kept.plot_span_s);
     s.x_high = 0;
-    s.x_gap = 1;  // ten samples per second while the run is watched
+    s.x_gap = 1;  // in seconds; there are ten samples per second while a run is watched
     for (const telemetry::restart_mark& r : m.past.marks())
         s.marks.push_back({seconds_ago(m, r.time_ns), theme::colors().bad,
                            fmt::format("{} died", m.snap.stage_name(r.stage))});
@@ -48,7 +48,7 @@ void add_line(const model& m, plot_spec& s, const std::string& name, ImU32 color
 }
 
 f32 at_or_zero(const std::vector<f32>& v, std::size_t k) { return k < v.size() ? v[k] : 0.0F; }
-/// 0 ms means that no latency was measured.
+/// Returns NaN for 0 ms, which means that no latency was measured.
 f32 measured(f32 ms) { return ms > 0 ? ms : std::numeric_limits<f32>::quiet_NaN(); }
 
 plot_spec frames(const model& m) {
@@ -79,8 +79,8 @@ plot_spec bytes(const model& m) {
     return s;
 }
 
-// Latencies of the sinks, counted from the source's claim; those of the selected stage if the run's sinks
-// measure none.
+// The latencies of the sinks, measured from the source's claim. If the run's sinks measure no latencies,
+// those of the selected stage.
 plot_spec histogram(const model& m) {
     telemetry::bucket_counts sum{};
     u64 total = 0;
@@ -145,7 +145,8 @@ public:
         ImGui::PopStyleVar();
     }
 
-    /// One row of plots, each with room for its title, a curve and the numbers of its axis.
+    /// The height of one row of plots, in which each plot has room for its title, a curve and the numbers of
+    /// its axis.
     [[nodiscard]] f32 wanted_height(const model&) const override {
         return frame_height() + 2 * theme::small_font()->FontSize + px(56);
     }

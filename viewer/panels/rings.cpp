@@ -1,4 +1,5 @@
-// Every slot of every ring, in the colour and shape of its status word; below each ring its readers.
+// Every slot of every ring, with a colour and a shape for the state of the slot. Below each ring are its
+// readers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ void draw_cell(ImDrawList* d, ImVec2 low, ImVec2 high, slot_phase p) {
         case slot_phase::ready:
             d->AddRectFilled(low, high, color, px(2));
             break;
-        case slot_phase::leased:  // framed: a reader holds it
+        case slot_phase::leased:  // with a frame, because a reader holds the slot
             d->AddRectFilled(low, high, color, px(2));
             d->AddRect(ImVec2(low.x + px(2), low.y + px(2)), ImVec2(high.x - px(2), high.y - px(2)),
                        theme::text_on(color), px(1), 0, px(1.2F));
@@ -135,8 +136,8 @@ std::string readers_text(const model& m, std::size_t link) {
     return text.empty() ? "no readers" : text;
 }
 
-/// The widest window that a process of the producing stage uses now; the planned window while no process
-/// reports one.
+/// Returns the widest window that a process of the producing stage uses now. If no process reports a window,
+/// returns the planned one.
 u32 open_window(const model& m, const telemetry::link_view& l) {
     u32 widest = 0;
     for (const telemetry::seat_view& s : m.snap.seats)
@@ -220,7 +221,7 @@ private:
         ImGui::Dummy(ImVec2(1, px(2)));
     }
 
-    f32 content_ = 0;  ///< height of the last drawn content
+    f32 content_ = 0;  ///< height of the content when it was last drawn
 };
 
 }  // namespace

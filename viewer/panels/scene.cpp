@@ -1,5 +1,5 @@
-// The parameters that can be set during the run: one control per field of the stages' schema. The supervisor
-// applies the changes.
+// The parameters that can be set during the run, with one control for each field of the parameter schema. The
+// supervisor applies the changes.
 #include <algorithm>
 
 #include "viewer/panels/panel.hpp"
@@ -67,7 +67,7 @@ public:
     }
 
 private:
-    f32 content_ = 0;  ///< height of the last drawn content
+    f32 content_ = 0;  ///< height of the content when it was last drawn
     typed_row typed_;
 
     void draw_parameters(model& m) {
@@ -86,7 +86,8 @@ private:
         m.values_changed = m.values_changed || changed;
     }
 
-    // Draws the camera as the orbit that the mouse turns; its other fields have no controls.
+    // Draws controls for the camera's orbit, which the mouse also turns. The other fields of the camera have
+    // no controls.
     static bool draw_camera(model& m) {
         std::optional<camera> c = camera_of(m.schema, m.values);
         if (!c) return false;

@@ -111,7 +111,7 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
     const f32 middle = (low.y + high.y) / 2;
     const f32 buttons = high.x - px(214), end = std::max(low.x, buttons - px(8));
     const auto put = [&](f32 x, ImFont* font, const std::string& whole, ImU32 color) {
-        if (end - x < px(24)) return end;  // there is no room even for an ellipsis
+        if (end - x < px(24)) return end;  // not even an ellipsis fits
         ImGui::PushFont(font);
         const std::string text = ui::fitted(whole, end - x);
         d->AddText(ImVec2(x, middle - ImGui::GetFontSize() / 2), color, text.c_str());
@@ -196,8 +196,8 @@ void draw_runs(model& m) {
     }
 }
 
-/// A window in front of all others, centred at `at` of the display height. `width` 0: the window fits its
-/// content.
+/// Draws a window over all others. Its centre is at the fraction `at` of the display's height. If `width` is
+/// 0, the window is as wide as its content.
 template <typename Content>
 void draw_in_front(const char* name, const char* heading, f32 at, f32 width, const Content& content) {
     const ImVec2 size = ImGui::GetIO().DisplaySize;

@@ -13,17 +13,17 @@
 namespace carousel::viewer {
 
 // The arrangement of the panels: two columns with movable borders or, in a small window, one panel at a time
-// under tabs. Panels with the same place share it, and one of them is in front. A click on the title of
-// another panel, or a key, brings that panel to the front.
+// under tabs. If several panels have the same place, only one of them is shown there. A click on the title of
+// another panel, or a key, shows that panel instead.
 
-/// Lower ends of stages, rings and plots in the right column, as shares of its height.
+/// The lower ends of the stages, rings and plots in the right column, as shares of the column's height.
 using right_ends = std::array<f32, 3>;
 
 class layout {
 public:
     /// Draws all panels into the rectangle.
     void draw(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high);
-    /// In every place shared by several panels, brings the next panel to the front.
+    /// In every place that several panels share, shows the next panel.
     void bring_next() noexcept {
         for (u32& k : front_) ++k;
     }
@@ -36,19 +36,18 @@ private:
     void draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
                    ImVec2 high);
 
-    std::array<u32, place_count> front_{};  ///< for each place: index of the front panel, modulo the number
-                                            ///< of its panels
+    std::array<u32, place_count> front_{};  ///< per place: index of the shown panel, modulo their number
 };
 
-/// Height of a panel's title line and edges, pixels.
+/// Returns the height of a panel's title line and edges in pixels.
 [[nodiscard]] f32 frame_height();
-/// Draws the front panel of a place into its rectangle: the title line with its menu, then the content. If
-/// panels share the place, their titles are side by side, and a click on one changes `front`.
+/// Draws the shown panel of a place into its rectangle: first the title line with the panel's menu, then its
+/// content. If panels share the place, their titles are side by side, and a click on one changes `front`.
 void draw_panel(std::span<panel* const> sharing, u32& front, model& m, picture_store& store, ImVec2 low,
                 ImVec2 high);
 
-// The window's whole content: the top line, the panels, the help, and the choice of the run to watch. Draws
-// from the model alone, so that tests can draw any model in any window.
+// The window's whole content: the top line, the panels, the help, and the choice of the run to watch. All
+// data comes from the model, so that tests can draw any model in any window.
 
 class screen {
 public:

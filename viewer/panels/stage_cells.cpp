@@ -14,7 +14,7 @@ using theme::px;
 
 namespace {
 
-/// "host b (10.0.0.2): running, its clock is ...", over all columns.
+/// Draws a line like "host b (10.0.0.2): running, its clock is ..." across all columns.
 void draw_host(const model& m, const host_report& h) {
     const theme::palette& c = theme::colors();
     ImGui::TableNextRow();
@@ -32,7 +32,7 @@ void draw_host(const model& m, const host_report& h) {
     d->PopClipRect();
 }
 
-// Draws the supervisor's report: the control block of that host is not available here.
+// Draws the row from the supervisor's report, because the control block of that host is not available here.
 void draw_remote_row(model& m, const host_report& h, const seat_report& s) {
     const theme::palette& c = theme::colors();
     const bool ended = m.phase == run_phase::ended;
@@ -89,7 +89,8 @@ void draw_shares(const telemetry::stage_shares& t) {
                            static_cast<f32>(t.wait_output)};
     const ImU32 tones[3] = {c.good, theme::with_alpha(theme::stage_color(0), 0.5F),
                             theme::with_alpha(theme::stage_color(1), 0.65F)};
-    f32 x = at.x;  // a stage may wait for a slot while it processes frames: the waits get the remaining width
+    f32 x = at.x;  // a stage may wait for a slot while it processes frames, so the waits only get the width
+                   // that `busy` leaves
     for (int k = 0; k < 3; ++k) {
         const f32 next = std::min(x + shares[k] * width, at.x + width);
         if (next > x + 0.5F) d->AddRectFilled(ImVec2(x, low.y), ImVec2(next, low.y + height), tones[k]);

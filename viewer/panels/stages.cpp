@@ -1,5 +1,5 @@
-// One row per instance: its state, its time shares, and buttons that kill or disturb it. Below these rows, if
-// the pipeline runs on several hosts, are the other hosts with their stages.
+// One row per instance, with its state, its time shares, and buttons that kill or disturb it. If the pipeline
+// runs on several hosts, the other hosts and their stages are below these rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,8 +61,8 @@ constexpr column columns[] = {
 constexpr int gpu_column = 12;
 static_assert(columns[gpu_column].title[0] == 'G');
 
-/// The columns that a narrow table omits, in this order, so that names and buttons remain: memory, GPU mem,
-/// epoch, CPU, beat, p50, restarts, p99, busy.
+/// The columns that are omitted if the table is too narrow, in this order, so that names and buttons remain:
+/// memory, GPU mem, epoch, CPU, beat, p50, restarts, p99, busy.
 constexpr int dispensable[] = {11, gpu_column, 3, 10, 9, 7, 4, 8, 6};
 constexpr f32 name_width = 76, cell_padding = 9;
 
@@ -136,8 +136,8 @@ public:
         return false;
     }
 
-    // Faults for the chosen stage. Actions that have a button in every row are only named here, with their
-    // key.
+    // The menu injects faults into the selected stage. Actions that have a button in every
+    // row are only listed here with their keys.
     void menu(model& m, f32 width) override {
         width -= draw_limit(m, width - px(330));
         if (width < px(330) || m.snap.seats.empty()) return;
@@ -176,8 +176,8 @@ private:
         return fmt::format("{} {}", fault.key, fault.title);
     }
 
-    // A mistyped letter must not harm the run: harmful keys need Ctrl; the same key without Ctrl only logs a
-    // hint.
+    // A mistyped letter must not harm the run. So harmful commands need Ctrl and a key; the key without Ctrl
+    // only logs a hint.
     static bool on_plain_key(model& m, int key) {
         const char k = static_cast<char>(key);
         if (k == 'C') {
@@ -194,7 +194,7 @@ private:
         return true;
     }
 
-    /// Draws the bottleneck of the pipeline if there is room. Returns the width used.
+    /// Draws the pipeline's bottleneck if there is room. Returns the width that it has used.
     static f32 draw_limit(const model& m, f32 room) {
         const telemetry::bottleneck b = m.phase == run_phase::watching
                                             ? telemetry::find_bottleneck(m.snap, m.rates)

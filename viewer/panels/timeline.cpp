@@ -1,6 +1,7 @@
-// The last frames as bars, one lane per stage: from the stage's claim through submit to commit, followed by a
-// line until its readers were done. A stall shows as a long bar in the lane of the stage that caused it; a
-// frame in progress has an open end.
+// The last frames as bars, with one lane per stage. A bar begins at the stage's claim, changes its shade at
+// the submit, and ends at the commit; a line continues it until the frame's readers were done. A stall is
+// visible as a long bar in the lane of the stage that caused it. The bar of a frame in progress ends at the
+// current time and has an outline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -123,7 +124,7 @@ private:
                          f32 lane, const F& x_of) {
         const f32 pitch = (lane - px(6)) / 3, top = y + px(3) + pitch * static_cast<f32>(b.ring_sequence % 3),
                   bottom = top + std::max(px(2), pitch - px(2));
-        // if the submit time is before the claim, the stage is still enqueueing
+        // if the submit time is earlier than the claim, the stage has not submitted yet
         const u64 submitted = b.submitted_ns < b.claimed_ns ? b.committed_ns : b.submitted_ns;
         const f32 x0 = x_of(b.claimed_ns), x1 = x_of(submitted), x2 = std::max(x_of(b.committed_ns), x0 + 1);
         if (b.is_tombstone) color = theme::colors().bad;

@@ -5,7 +5,7 @@
 // fd 3 is a SOCK_SEQPACKET socket to the client; this process ends when the client closes it. The client
 // sends "WIDTH HEIGHT" and receives one of
 //   "WIDTH HEIGHT SEQUENCE\tWORDS\n" and WIDTH x HEIGHT RGB bytes, top row first, at most the requested size;
-//                  WORDS: the scale of the values and the frame's metadata, on one line
+//                  WORDS: one line with the scale of the values and the frame's metadata
 //   "none"         while there is no picture
 //   "error: TEXT"  if there cannot be one, followed by exit
 
@@ -29,7 +29,7 @@ namespace {
 
 using namespace carousel;
 constexpr int socket_fd = 3;
-constexpr u64 patience_ns = 250 * ns_per_ms;  // timeout for a newer picture: a paused pipeline has none
+constexpr u64 patience_ns = 250 * ns_per_ms;  // wait for a newer picture (a paused pipeline has none)
 constexpr u32 most_pixels = 50'000;           // 3 bytes per pixel must fit into a message
 
 struct small_picture {
@@ -37,9 +37,9 @@ struct small_picture {
     std::string rgb;  ///< 3 bytes per pixel, top row first
 };
 
-/// Returns the largest picture of the same aspect ratio within max_width x max_height (both at least 1),
-/// never larger than the original; each pixel is the mean of the pixels that it covers. `rgba`: 4 bytes per
-/// pixel, top row first, dense.
+/// Returns the picture scaled to the largest size with the same aspect ratio that fits into max_width x
+/// max_height (both at least 1), but never larger than the original. Each pixel is the mean of the original
+/// pixels that it covers. `rgba`: 4 bytes per pixel, top row first, dense.
 small_picture shrink(const std::byte* rgba, u32 width, u32 height, u32 max_width, u32 max_height) {
     small_picture p;
     if (rgba == nullptr || width == 0 || height == 0 || max_width == 0 || max_height == 0) return p;
@@ -66,7 +66,7 @@ small_picture shrink(const std::byte* rgba, u32 width, u32 height, u32 max_width
     return p;
 }
 
-/// Returns the text for a picture: the scale of its values, and the metadata of its frame.
+/// Returns the text that is sent with a picture: the scale of its values, and the metadata of its frame.
 std::string words_of(const viewer::shown_picture& p) {
     const std::string carried = viewer::line_of(p.carried);
     if (!p.scale.of_values) return carried;
@@ -76,7 +76,7 @@ std::string words_of(const viewer::shown_picture& p) {
                        carried.empty() ? "" : " · ", carried);
 }
 
-/// Returns true if there is a picture, new or old.
+/// Takes the newest picture. Returns true if there is a picture, either this one or an older one.
 bool take_newest(viewer::tap& t, bool& have) {
     t.refresh();
     for (const u64 until = now_ns() + patience_ns; now_ns() < until; ::usleep(2'000))
@@ -86,8 +86,7 @@ bool take_newest(viewer::tap& t, bool& have) {
 
 int serve(const std::string& folder, const std::string& run_id, const std::string& stage) {
     const shm::segment run = shm::segment::attach(run_id);
-    shm::guard_pages(run.block(), {});  // the tap then opens the pages that contain the words which a reader
-                                        // writes
+    shm::guard_pages(run.block(), {});  // the tap makes writable the pages with the words of a reader
     viewer::tap t(run.block(), run::control_socket(folder), {viewer::plane_from_text(stage)}, {});  // no GL
     bool have = false;
     for (;;) {

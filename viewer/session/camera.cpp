@@ -7,7 +7,7 @@
 
 namespace carousel::viewer {
 namespace {
-constexpr f32 max_pitch = 1.55F;  // the camera's up vector is y: at the pole "right" would be undefined
+constexpr f32 max_pitch = 1.55F;  // up is y, so at the poles the direction "right" would be undefined
 constexpr f32 min_distance = 0.2F, max_distance = 80.0F;
 
 f32 finite_or(f32 value, f32 otherwise) noexcept { return std::isfinite(value) ? value : otherwise; }
@@ -69,8 +69,7 @@ void turn(orbit& o, f32 dx, f32 dy) noexcept {
 }
 
 void shift(orbit& o, f32 dx, f32 dy, f32 fov_y) noexcept {
-    const f32 height = 2 * o.distance * std::tan(fov_y / 2);  // height of the plane through the target, in
-                                                              // world units
+    const f32 height = 2 * o.distance * std::tan(fov_y / 2);  // visible height of the plane at the target
     const f32 right[3] = {std::cos(o.yaw), 0, -std::sin(o.yaw)};
     const f32 up[3] = {-std::sin(o.yaw) * std::sin(o.pitch), std::cos(o.pitch),
                        -std::cos(o.yaw) * std::sin(o.pitch)};

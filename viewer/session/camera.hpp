@@ -1,6 +1,6 @@
 #pragma once
-// An orbit camera: a target point, a distance and two angles. Converts between the mouse and the parameters
-// whose roles mark them as a camera's; pure functions.
+// An orbit camera: a target point, a distance and two angles. Pure functions that convert mouse movements to
+// the parameters that have the roles of a camera, and back.
 
 #include <cstddef>
 #include <optional>
@@ -16,28 +16,29 @@ struct camera {
     f32 target[3] = {0, 0, 0};
     f32 fov_y = 0.8F;  ///< vertical field of view, radians
 };
-/// The camera from the fields with the roles "camera.eye", "camera.target" and "camera.fov"; nullopt if
-/// either of the first two is missing.
+/// Reads the camera from the fields with the roles "camera.eye", "camera.target" and "camera.fov". Returns
+/// nullopt if there is no field for the eye or for the target.
 [[nodiscard]] std::optional<camera> camera_of(const ring::parameter_schema& s,
                                               std::span<const std::byte> values) noexcept;
-/// Writes the camera back into the same fields; a "camera.up" field becomes the orbit's up vector, y.
+/// Writes the camera back into the same fields. If there is a field with the role "camera.up", it is set to
+/// the orbit's up vector, y.
 void put_camera(const camera& c, const ring::parameter_schema& s, std::span<std::byte> values) noexcept;
 
 struct orbit {
-    f32 yaw = 0, pitch = 0;  ///< radians; yaw about y from +z, pitch up from the horizon
+    f32 yaw = 0, pitch = 0;  ///< radians; yaw: about y, from +z; pitch: upwards from the horizon
     f32 distance = 2.6F;     ///< world units
     f32 target[3] = {0, 0, 0};
 };
 
 [[nodiscard]] orbit orbit_of(const camera& c) noexcept;
 void place_camera(const orbit& o, camera& c) noexcept;
-/// Turns the orbit by a mouse movement in fractions of the picture's height. The pitch stops short of the
-/// poles.
+/// Turns the orbit by a mouse movement, which is given in fractions of the picture's height. The pitch is
+/// limited so that it does not reach the poles.
 void turn(orbit& o, f32 dx, f32 dy) noexcept;
 /// Moves the target in the picture's plane so that the point under the mouse stays under it. `dx`, `dy`: in
 /// fractions of the picture's height; `fov_y`: radians.
 void shift(orbit& o, f32 dx, f32 dy, f32 fov_y) noexcept;
-/// Moves nearer for steps > 0, by a tenth of the distance per step.
+/// Moves the eye nearer to the target if `steps` > 0, by a tenth of the distance per step.
 void dolly(orbit& o, f32 steps) noexcept;
 
 /// A direction as angles.

@@ -1,6 +1,6 @@
 #pragma once
-// The data that the panels get from the session: the run as last read, the picture, and the panels' requests.
-// Plain data; the session fills it once per frame, before the panels draw.
+// The data that the session and the panels exchange: the state of the run when it was last read, the picture,
+// and the panels' requests. Plain data; the session fills it once per frame, before the panels draw.
 
 #include <cstddef>
 #include <map>
@@ -21,20 +21,21 @@ namespace carousel::viewer {
 
 enum class run_phase : u8 {
     waiting,   ///< no pipeline is running, or there are several and none is selected
-    watching,  ///< watching a run with a supervisor or, while stages still run, without one
-    ended,     ///< the run has ended for good; the last state read is still shown
+    watching,  ///< a run is watched; it has a supervisor, or its stages still run without one
+    ended,     ///< the run has finally ended; the last state that was read is still shown
 };
 
 /// The picture and its view settings.
 struct picture_model {
     u32 width = 0, height = 0;            ///< 0: none yet
-    u64 ring_sequence = 0, shown_ns = 0;  ///< values of the last complete frame
+    u64 ring_sequence = 0, shown_ns = 0;  ///< of the last complete frame
     std::string stage, path, problem;     ///< problem: the reason why there is no picture
-    picture_choice wanted;                ///< set by panels, as are the styles
+    picture_choice wanted;                ///< set by panels; the styles, too
     picture_styles styles;
     std::vector<shown_picture> shown;  ///< the pictures of the last complete frame: one, or two side by side
-    std::string note;                  ///< the reason why the two do not show the same frame; "": they do
-    /// mouse position in pixels of the whole image, set by a panel; and the session's result for it
+    std::string note;                  ///< why two pictures do not show the same frame; "": they do
+    /// `pointer`: position of the mouse in pixels of the whole image, set by a panel; `pointed`: the pixel
+    /// there, set by the session
     std::optional<std::pair<u32, u32>> pointer;
     std::optional<pointed_pixel> pointed;
     f64 copy_ms = 0,
@@ -43,22 +44,22 @@ struct picture_model {
     u64 shown_frames = 0, repainted = 0;        ///< repainted: the same frame was painted again in other
                                                 ///< colours
     u64 revoked = 0, torn = 0, tombstones = 0;  ///< discarded
-    const std::byte* pixels = nullptr;          ///< RGBA8; null on the interop path: read it from the store
+    const std::byte* pixels = nullptr;  ///< RGBA8; null on the interop path: the store then has the pixels
     bool paused = false, step = false;
     bool red = true, green = true, blue = true, alpha = false;
     f32 exposure_stops = 0;
-    f32 zoom = 0;              ///< screen pixels per picture pixel; 0: fit
-    f32 pan_x = 0, pan_y = 0;  ///< offset of the picture's centre from that of the panel, in screen pixels
-    bool save_frame = false;   ///< a panel requests the frame as a PNG
+    f32 zoom = 0;              ///< screen pixels per picture pixel; 0: the picture fits the panel
+    f32 pan_x = 0, pan_y = 0;  ///< offset of the picture's centre from the panel's centre, in screen pixels
+    bool save_frame = false;   ///< a panel requests that the frame is saved as a PNG
 };
 
 struct model {
     run_phase phase = run_phase::waiting;
     run::record run;
-    std::vector<run::record> choices;  ///< while waiting, choosing or ended: the live runs
+    std::vector<run::record> choices;  ///< the live runs, while no run is watched or the list is open
     bool choosing = false;             ///< the list of runs is open
-    std::string chosen;                ///< set by a panel: attach to the run of this name
-    std::string ending;                ///< ended: "demo has ended: exit code 0"
+    std::string chosen;                ///< set by a panel: name of the run to watch
+    std::string ending;                ///< if ended: "demo has ended: exit code 0"
     std::string notice;                ///< one sentence on the connection; "": no problem
     u64 now_ns = 0;                    ///< in deterministic pictures the time of the snapshot, otherwise the
                                        ///< clock
@@ -67,7 +68,7 @@ struct model {
     telemetry::history past;
     telemetry::event_tracker events;
     telemetry::timeline bars;
-    std::vector<seat_report> report;  ///< states as reported by the supervisor; may be empty
+    std::vector<seat_report> report;  ///< the supervisor's report on each seat; may be empty
     std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last reported
     picture_model picture;
     settings kept;
@@ -75,10 +76,10 @@ struct model {
     std::vector<command> commands;  ///< requested by panels in this frame
     /// schema of the run's parameters; empty: there are none, or they are not known yet
     ring::parameter_schema schema;
-    /// the parameter values as edited here: schema.bytes bytes, or empty while they are not known
+    /// the parameter values, including local edits; schema.bytes bytes, or empty while they are not known
     std::vector<std::byte> values;
-    bool values_changed = false;  ///< send the values that differ from the run's
-    bool reset_values = false;    ///< request the values that the run was started with
+    bool values_changed = false;  ///< send the values that differ from those of the run
+    bool reset_values = false;    ///< request that all values are reset to those at the run's start
     bool help = false, screenshot = false, quit = false;
 
     [[nodiscard]] bool has_parameters() const noexcept {

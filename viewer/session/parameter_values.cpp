@@ -22,7 +22,8 @@ f64 bounded(f64 value, f64 low, f64 high) noexcept {
     return low <= high ? std::clamp(value, low, high) : value;
 }
 
-// f32 rounding may move the value just outside the range: in that case the next f32 inside the range is used.
+// Rounding to f32 may move the value just outside the range. In that case the next f32 inside the range is
+// used.
 f32 rounded_into(f64 value, f64 low, f64 high) noexcept {
     constexpr f32 most = std::numeric_limits<f32>::max();
     auto number = static_cast<f32>(bounded(bounded(value, low, high), -f64{most}, f64{most}));
@@ -51,7 +52,7 @@ u32 bits_of(const ring::parameter& p, f64 value) noexcept {
 constexpr u64 retry_ns = 200 * ns_per_ms;
 constexpr u64 all_fields = ~u64{0};
 
-/// Returns the run's bytes; empty if no `set` can have produced them.
+/// Returns the bytes of the run's parameters. Returns no bytes if no `set` can have produced these values.
 std::span<const std::byte> bytes_of_run(const model& m) {
     if (m.snap.parameter_bytes != m.schema.bytes || m.schema.bytes > m.snap.parameters.size()) return {};
     const auto bytes = std::span<const std::byte>(m.snap.parameters).first(m.schema.bytes);
@@ -111,7 +112,7 @@ void parameter_sync::forget(model& m) {
     m.schema = {};
     m.values.clear();
     m.values_changed = m.reset_values = false;
-    const u64 tickets = tickets_;  // saved so that a reply that is still to arrive matches no ticket
+    const u64 tickets = tickets_;  // kept, so that a reply that arrives later does not match a new ticket
     *this = {};
     tickets_ = tickets;
 }
@@ -149,7 +150,7 @@ void parameter_sync::note_edits(model& m) {
 
 void parameter_sync::send(model& m, control_client& to, u64 now) {
     if (!m.has_parameters() || m.phase != run_phase::watching) {
-        if (read_.size() == m.values.size()) m.values = read_;  // no supervisor can accept the edits
+        if (read_.size() == m.values.size()) m.values = read_;  // drops edits: no supervisor accepts them
         m.values_changed = m.reset_values = reset_wanted_ = false;
         unsent_ = 0;
         return;
@@ -183,7 +184,7 @@ void parameter_sync::send_one(run::set_request what, control_client& to) {
 }
 
 bool parameter_sync::answered(const reply& r, u64 now) {
-    if (r.asked.ticket != ticket_) return false;  // a reply from the previously watched run
+    if (r.asked.ticket != ticket_) return false;  // the reply belongs to the run that was watched before
     ticket_ = 0;
     const u64 fields = std::exchange(sent_, 0);
     if (r.ok) {
@@ -198,7 +199,7 @@ bool parameter_sync::answered(const reply& r, u64 now) {
             unsent_ |= fields;
         return false;
     }
-    unsent_ = 0;  // read() restores the run's values
+    unsent_ = 0;  // the edits were refused; read() then restores the run's values
     reset_wanted_ = false;
     return std::exchange(shown_message_, r.message) != r.message;
 }

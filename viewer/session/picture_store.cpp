@@ -30,7 +30,8 @@ void main() {
     gl_Position = vec4(corner * 2.0 - 1.0, 0.0, 1.0);
 }
 )";
-// The picture is sRGB and exposure is a factor of linear light, so the shader converts to linear and back.
+// The picture is in sRGB, and exposure is a factor of linear light, so the shader converts to linear values
+// and back.
 constexpr const char* fragment_text = R"(#version 330 core
 in vec2 at;
 out vec4 color;
@@ -133,8 +134,8 @@ public:
         changed_ = fresh_ = raw_ != 0;
         return raw_;
     }
-    // An unmodified frame needs no shader pass, and a frame that is barely scaled down needs no mipmaps: on a
-    // software GL, each of the two costs more than everything else.
+    // The shader pass is omitted for an unmodified frame, and mipmaps are omitted if the frame is drawn at
+    // more than half its size, because on a software GL each of the two costs more than everything else.
     void* shown(const picture_view& view) override {
         if (!fresh_) return nullptr;
         const bool as_it_is = view.is_plain();

@@ -15,7 +15,7 @@ struct picture_view {
     bool red = true, green = true, blue = true, alpha = false;
     f32 exposure_stops = 0;  ///< doublings of linear light
     bool small = false;      ///< drawn at less than half its size
-    /// True if the view shows the frame's own colours.
+    /// True if the view shows the frame's colours without changes.
     [[nodiscard]] bool is_plain() const noexcept {
         return red && green && blue && !alpha && exposure_stops == 0;
     }
@@ -26,24 +26,25 @@ class picture_store {
 public:
     virtual ~picture_store() = default;
     [[nodiscard]] virtual bool has_gl() const noexcept = 0;
-    /// Allocates textures for pictures of this size. Returns "" or the error (larger than the GL allows).
+    /// Allocates textures for pictures of this size. Returns "", or the error if the size is larger than the
+    /// GL allows.
     virtual std::string resize(u32 width, u32 height) = 0;
     /// `pixels`: RGBA8, dense, top row first, of the size passed to resize().
     virtual void upload(const std::byte* pixels) = 0;
-    /// The texture that interop fills; marks it as changed. 0: there is none.
+    /// Returns the texture that interop fills, and marks it as changed. Returns 0 if there is none.
     virtual unsigned raw_texture() = 0;
-    /// The texture to show, for ImGui; null: there is none.
+    /// Returns the texture to show, in ImGui's type; null if there is none.
     virtual void* shown(const picture_view& view) = 0;
     /// Increases whenever the contents of the texture to show change.
     [[nodiscard]] virtual u64 version() const noexcept = 0;
-    /// Reads one pixel of the unmodified frame, RGBA. Returns false if there is none.
+    /// Reads one pixel of the unmodified frame, as RGBA. Returns false if there is no frame.
     virtual bool read_pixel(u32 x, u32 y, u8 (&rgba)[4]) = 0;
-    /// The unmodified frame, RGBA8, in the texture's row order; empty: there is none.
+    /// Returns the unmodified frame as RGBA8, in the texture's row order; empty if there is no frame.
     virtual std::vector<u8> read_back() = 0;
 };
 
 [[nodiscard]] std::unique_ptr<picture_store> make_null_store();
-/// Requires a current GL context, now and in every later call. Throws device_error if the shader does not
+/// A GL context must be current, now and in every later call. Throws device_error if the shader does not
 /// compile or link.
 [[nodiscard]] std::unique_ptr<picture_store> make_gl_store();
 

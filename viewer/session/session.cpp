@@ -36,14 +36,14 @@ void session::update(model& m, picture_store& store) {
     m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
     if (!m.chosen.empty()) {
         detach(m, run_phase::waiting, "");
-        m.run = {};  // only the user can switch to another run
+        m.run = {};  // forgets the last run: the user has chosen another one
         options_.name = std::exchange(m.chosen, "");
         next_poll_ns_ = 0;
     }
     if (m.phase == run_phase::watching) check_alive(m, now);
     if (m.phase != run_phase::watching || m.choosing) find_run(m, now);
     if (m.phase == run_phase::ended) m.notice = m.ending;
-    log_replies(m, now);  // before the block is read, which then contains the answered changes
+    log_replies(m, now);  // before the block is read, so that the values read include the changes
     if (m.phase == run_phase::watching) {
         read(m);
         follow_choice(m, store);
@@ -60,7 +60,7 @@ void session::update(model& m, picture_store& store) {
             m.events.explain(c->seat, r->last_exit.value_or(""));
 }
 
-// Keeps the last known hosts if the supervisor does not answer, or after the run's end.
+// If the supervisor does not answer, and after the end of the run, the last known hosts are kept.
 void session::take_hosts(model& m, u64 now) {
     std::vector<host_report> reported = control_.hosts();
     if (reported.empty()) return;
@@ -88,8 +88,8 @@ void session::find_run(model& m, u64 now) {
         std::erase_if(runs, [this](const run::record& r) { return r.supervisor.pid != options_.supervisor; });
     m.choices = runs;
     if (m.phase == run_phase::watching) return;
-    if (m.phase == run_phase::ended) {  // watches only the same run, in case a supervisor takes it over after
-                                        // all
+    if (m.phase == run_phase::ended) {  // only the same run is watched again, in case a supervisor takes it
+                                        // over after all
         std::erase_if(runs, [&m](const run::record& r) {
             return r.folder != m.run.folder || r.run_id != m.run.run_id;
         });
@@ -129,7 +129,7 @@ void session::attach(model& m, const run::record& r) {
     control_.aim(r.socket(), r.run_id);
 }
 
-// Restarts everything that depends on the current control block.
+// Restarts all parts that depend on the current control block.
 void session::begin_with_block(model& m) {
     drop_tap(m, "");
     sampler_.reset();
@@ -143,7 +143,7 @@ void session::begin_with_block(model& m) {
     control_.ask_parameters_again();
 }
 
-// The control block stays mapped, to detect if the run comes back.
+// The control block stays mapped, so that it is detected if the run comes back.
 void session::detach(model& m, run_phase phase, const std::string& notice) {
     drop_tap(m, "");
     if (m.phase == run_phase::watching && !notice.empty())
@@ -203,7 +203,8 @@ void session::open_tap(model& m, u64 now) {
     }
 }
 
-// Another ring or plane needs a new tap; another range or colour map only repaints the shown frame.
+// If another ring or plane is chosen, a new tap is opened. If another range or colour map is chosen, the
+// shown frame is only painted again.
 void session::follow_choice(model& m, picture_store& store) {
     if (!(m.picture.wanted == choice_)) {
         choice_ = m.picture.wanted;
@@ -220,7 +221,7 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
         was_paused_ = true;
         return;
     }
-    if (std::exchange(was_paused_, false)) tap_->refresh();  // drops a frame that was taken during the pause
+    if (std::exchange(was_paused_, false)) tap_->refresh();  // drops the frame taken during the pause
     try {
         const bool resized = p.width != tap_->width() || p.height != tap_->height();
         if (resized || p.pixels == nullptr) {

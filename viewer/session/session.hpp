@@ -1,9 +1,9 @@
 #pragma once
-// The viewer's connection to a run: finds, maps and reads it, and taps its picture. After the first contact
-// the session stays with that run, (folder, run id): it follows the run to another supervisor and to
-// recreated memory, keeps showing the last state after the run has ended, and switches only when the user
-// chooses another run. Every error becomes a sentence in the model; no function throws. To be called only in
-// the window's thread.
+// The viewer's connection to a run. It finds a run, maps it, reads its state, and takes its picture by a tap.
+// After it has found a run, the session stays with this run, which is identified by its folder and run id. It
+// continues if another supervisor takes the run over or if the run's memory is recreated, and keeps the last
+// state after the run has ended. It switches only when the user chooses another run. Every error becomes a
+// sentence in the model; no function throws. All functions must be called in the window's thread.
 
 #include <memory>
 #include <optional>
@@ -18,14 +18,15 @@
 namespace carousel::viewer {
 
 struct session_options {
-    std::string name;          ///< "": the only run at the first contact
-    picture_choice what = {};  ///< initially; after that model::picture.wanted applies
+    std::string name;          ///< name of the run; "": the first run found, if it is the only one
+    picture_choice what = {};  ///< the first choice; later model::picture.wanted is used
     bool use_gl = false;
     picture_way way = picture_way::best;
-    i32 supervisor = 0;  ///< watch only the run of this `carousel run` process; 0: any
+    i32 supervisor = 0;  ///< pid of the `carousel run` process whose run is watched; 0: any run
 };
 
-/// Receives the pictures. Contains no GL, so that everything above it can run without GL.
+/// Receives the pictures. Its interface does not depend on GL, so that the code that uses it can run without
+/// GL.
 class picture_store;
 
 class session {
@@ -39,10 +40,10 @@ public:
     void update(model& m, picture_store& store);
     /// Sends the panels' requests.
     void handle_command(model& m);
-    /// Sends `shutdown` and waits for the answer, at most 2 s. Before there is a run: sends SIGTERM to the
-    /// `carousel run` process of the options.
+    /// Sends `shutdown` and waits for the answer, at most 2 s. If there is no run yet, sends SIGTERM to the
+    /// `carousel run` process that the options name.
     void end_run(const model& m);
-    /// True if the `carousel run` process of the options has exited, and its run with it.
+    /// True if the `carousel run` process that the options name has exited, and its run has ended.
     [[nodiscard]] bool is_over() const;
 
 private:
@@ -61,7 +62,7 @@ private:
     void drop_tap(model& m, const std::string& why) noexcept;
 
     session_options options_;
-    shm::process_id supervisor_;  ///< the process options_.supervisor with its start time
+    shm::process_id supervisor_;  ///< pid (options_.supervisor) and start time of that process
     control_client control_;
     std::optional<run::observer> observer_;            ///< observer of the watched run, kept after its end
     std::shared_ptr<const run::mapped_block> mapped_;  ///< used by sampler and tap
@@ -73,7 +74,7 @@ private:
     u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
     parameter_sync parameters_;
     bool schema_known_ = false;   ///< of the watched block
-    std::string attach_problem_;  ///< the reason why the run that was found cannot be watched
+    std::string attach_problem_;  ///< why the run that was found cannot be watched
     bool was_paused_ = false;     ///< in the last frame
 };
 

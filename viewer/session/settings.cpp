@@ -71,8 +71,8 @@ settings load_settings(const std::string& path) {
 
 namespace {
 
-// Removes temporary files of viewers that were killed during a write: each PATH.PID for which no process PID
-// exists.
+// Removes temporary files of viewers that were killed during a write: each file PATH.PID for which there is
+// no process PID.
 void sweep(const std::string& path) {
     const std::string begin = fs::path(path).filename().string() + ".";
     std::error_code failed;
@@ -105,7 +105,7 @@ std::string save_settings(const std::string& path, const settings& s) {
     const auto not_kept = [&](int why) {
         return fmt::format("keeping the layout in {}: {}", path, output_cause(why));
     };
-    const std::optional<output_target> to = find_output(path);  // a symbolic link is not replaced
+    const std::optional<output_target> to = find_output(path);  // so that a symbolic link is not replaced
     if (!to) return not_kept(errno);
     if (!to->replaced) {
         const int failed = write_output_file(path, {std::as_bytes(std::span(text.data(), text.size()))});

@@ -1,6 +1,6 @@
 #pragma once
-// Line and bar plots with axes: title and unit, round tick values, marks on the time axis, and the values
-// under the mouse.
+// Line and bar plots with axes. A plot has a title with its unit, round tick values and marks on the time
+// axis, and shows the values under the mouse.
 
 #include <imgui.h>
 
@@ -15,7 +15,7 @@ namespace carousel::viewer {
 struct plot_line {
     std::string name;
     ImU32 color = 0;
-    std::vector<ImVec2> points;  ///< ordered by x; y NaN: no measurement at this point
+    std::vector<ImVec2> points;  ///< ordered by x; if y is NaN, there is no measurement
 };
 struct plot_mark {
     f64 x = 0;
@@ -30,16 +30,16 @@ struct plot_spec {
     std::string title, unit;  ///< "Throughput", "frames/s"
     std::string x_unit;       ///< "s"
     f64 x_low = 0, x_high = 1;
-    f64 y_least = 1;  ///< the axis covers at least 0 to y_least
+    f64 y_least = 1;  ///< the y axis covers at least the range from 0 to y_least
     std::vector<plot_line> lines;
     std::vector<plot_mark> marks;
     std::vector<plot_note> notes;  ///< shown next to the title, instead of the lines' names
-    f64 x_gap = 0;                 ///< points farther apart have no measurement between them; 0: no gaps
+    f64 x_gap = 0;                 ///< there is a gap between points that are farther apart; 0: never
     bool bars = false;             ///< the first line's points are drawn as bars from 0
-    bool log_x = false;            ///< x is the log10 of the value shown at the ticks
+    bool log_x = false;            ///< x is the log10 of the value that the ticks show
 };
 
-/// Draws at the cursor in an area of `size` pixels. `name` is for tests.
+/// Draws the plot at ImGui's cursor, in an area of `size` pixels. `name` is for tests.
 void draw_plot(const char* name, const plot_spec& spec, ImVec2 size);
 
 /// Returns the line's value at x, which is that of its nearest point within `x_gap`; nullopt if there is no

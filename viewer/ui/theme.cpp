@@ -58,7 +58,7 @@ void apply(bool dark, f32 scale) {
     s.CellPadding = ImVec2(5, 3);
     s.ScrollbarSize = 11;
     s.WindowRounding = s.PopupRounding = 5;
-    s.ChildRounding = 0;  // the window is cleared to the panels' colour: a panel has no corners to round
+    s.ChildRounding = 0;  // corners would not be visible: the window is cleared to the panels' colour
     s.FrameRounding = s.GrabRounding = 4;
     s.WindowBorderSize = 0;
     s.ChildBorderSize = 1;
@@ -80,7 +80,7 @@ void apply(bool dark, f32 scale) {
     c[ImGuiCol_HeaderHovered] = vec(with_alpha(now.accent, 0.24F));
     c[ImGuiCol_HeaderActive] = vec(with_alpha(now.accent, 0.32F));
     c[ImGuiCol_CheckMark] = vec(now.accent);
-    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.33F));  // because the value is drawn over it
+    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.33F));  // pale: the value is drawn over it
     c[ImGuiCol_SliderGrabActive] = vec(with_alpha(now.accent, 0.7F));
     c[ImGuiCol_TableHeaderBg] = vec(now.panel);
     c[ImGuiCol_TableBorderLight] = c[ImGuiCol_TableBorderStrong] = vec(now.grid);

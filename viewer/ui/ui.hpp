@@ -1,6 +1,6 @@
 #pragma once
-// Small widgets shared by the panels. Every button has a name, under which tests find its rectangle, and
-// shows its key in the tooltip.
+// Small widgets shared by the panels. Every button has a name, by which tests find its rectangle, and shows
+// its key in the tooltip.
 
 #include <imgui.h>
 
@@ -16,25 +16,28 @@ struct widget {
     std::string name;
     f32 x = 0, y = 0, width = 0, height = 0;  ///< pixels of the window
 };
-/// Rectangles of the frame that is being drawn; begin_marks() clears those of the last frame.
+/// marks() returns the widgets' rectangles in the frame that is being drawn; begin_marks() clears those of
+/// the last frame.
 void begin_marks();
 [[nodiscard]] const std::vector<widget>& marks() noexcept;
-/// Records the rectangle of the last item, or the given one, under a name.
+/// Records under a name the rectangle of the last item, or the given rectangle.
 void mark(std::string_view name);
 void mark(std::string_view name, ImVec2 low, ImVec2 high);
 
-/// A button named `name`; The tooltip consists of `keys` ("K") and `help`. Returns true when pressed.
+/// Draws a button with the name `name`. The tooltip consists of `keys` ("K") and `help`. Returns true when
+/// pressed.
 bool button(std::string_view name, const char* label, const char* keys, const char* help, bool danger = false,
             bool enabled = true);
-/// A button that stays down while `value` is true.
+/// Draws a button that stays pressed while `value` is true.
 bool toggle(std::string_view name, const char* label, const char* keys, const char* help, bool& value);
-/// Text at the right edge of the current table cell.
+/// Draws text at the right edge of the current table cell.
 void right_text(std::string_view text, ImU32 color = 0);
 void text(std::string_view text, ImU32 color = 0);
 void small_text(std::string_view text, ImU32 color = 0);
-/// A tooltip for the last item.
+/// Sets the tooltip of the last item.
 void tip(std::string_view text);
-/// Shortened with "..." to fit `width` pixels in the current font.
+/// Returns the text; if it is wider than `width` pixels in the current font, it is shortened and ends with
+/// "...".
 [[nodiscard]] std::string fitted(std::string_view text, f32 width);
 
 /// A rate or a time with three significant digits: "59.8", "1234"; "-" if it is not known.

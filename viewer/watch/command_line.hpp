@@ -1,5 +1,6 @@
 #pragma once
-// The end of a viewer program whose command line was not parsed. Includes CLI11.
+// The exit of a viewer program whose command line has an error or requests the help or the version. Includes
+// CLI11.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -12,8 +13,8 @@
 
 namespace carousel::viewer {
 
-/// Prints the help, the version or the error, and the current name of an option that was renamed or
-/// mistyped. Returns the program's exit code.
+/// Prints the help, the version or the error. If an option was renamed or mistyped, also prints its current
+/// name. Returns the program's exit code.
 inline int usage_exit_code(const CLI::App& app, const CLI::ParseError& e) {
     const int code = app.exit(e);
     if (code == 0) return after_output(code);

@@ -26,7 +26,7 @@ constexpr f64 answer_patience_s = 5;
 constexpr u64 ps_every_ns = 500 * ns_per_ms, parameters_every_ns = ns_per_s;
 constexpr std::chrono::milliseconds poll_every{100};
 
-/// Returns the reply of that run; nullopt if there is none, with the reason in `why`.
+/// Returns the reply of that run. If there is no reply, returns nullopt and sets `why` to the reason.
 std::optional<json> talk(const std::string& path, const std::string& run_id, const run::request& request,
                          std::string& why) {
     try {
@@ -39,7 +39,7 @@ std::optional<json> talk(const std::string& path, const std::string& run_id, con
 
 using telemetry::event_kind;
 
-/// The stages whose names begin with `prefix`; "": those of this host.
+/// Returns the stages whose names begin with `prefix`; if `prefix` is "", the stages of this host.
 std::vector<seat_report> seats_of(const run::ps_answer& a, const std::string& prefix) {
     std::vector<seat_report> out;
     for (const run::ps_stage& row : a.stages) {
@@ -58,7 +58,7 @@ const T* first_of(const std::vector<T>& in, Same same) {
     return at == in.end() ? nullptr : &*at;
 }
 
-// NVML's stable C interface: version 2 of this structure, which the functions with _v2 and _v3 fill.
+// A structure of NVML's stable C interface, in version 2, which functions with the suffixes _v2 and _v3 fill.
 struct process_info {
     unsigned pid;
     unsigned long long bytes;  // all ones: not available
@@ -243,7 +243,8 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
         report_ = std::move(seats);
         run_state_ = std::move(whole);
         hosts_ = std::move(hosts);
-        // Without a reply the old names remain valid, because a run's rings do not change.
+        // If there is no reply, the old names are kept: they are still valid, because a run's rings do not
+        // change.
         if (answer) ring_names_ = std::move(names);
     }
     next_ps_ns_ = now_ns() + ps_every_ns;
@@ -279,7 +280,7 @@ void control_client::loop() {
         if (what == task::ps) ask_ps(to, gpus);
         lock.lock();
         busy_ = false;
-        // The next `ps` is sent at once, so that it shows the effect of the command.
+        // The next `ps` is sent immediately after a command, so that the report shows the command's effect.
         if (r && !std::holds_alternative<run::set_request>(r->asked.what)) next_ps_ns_ = 0;
         if (r) replies_.push_back(std::move(*r));
         idle_.notify_all();

@@ -1,5 +1,6 @@
 #pragma once
-// What the viewer shows: the chosen pictures, what their frames carry, and the shown picture as a file.
+// The picture that the viewer shows: the choice of it, the data that its frame carries, and saving it as a
+// file.
 
 #include <cstddef>
 #include <optional>
@@ -14,34 +15,34 @@
 
 namespace carousel::viewer {
 
-// The data of a frame in addition to its picture, as text: its metadata, the used part of its planes, the
-// frames of the sampled inputs with which it was made, and the time since its capture.
+// The data that a frame carries in addition to its picture, as text: its metadata, the used part of its
+// planes, the frames of sampled inputs from which it was made, and the time since its capture.
 
 /// Names and values, in the order in which the stages set them.
 using carried_facts = std::vector<std::pair<std::string, std::string>>;
 
-/// Lists what `frame` carries. `now`: CLOCK_MONOTONIC, in ns. The age is left out if the capture time comes
-/// from a recording.
+/// Lists the data that `frame` carries. `now`: CLOCK_MONOTONIC, in ns. The time since the capture is left out
+/// if the capture time comes from a recording.
 [[nodiscard]] carried_facts carried_by(const carousel::session::newest_frame::about& frame,
                                        const ring::frame_format& format, u64 now);
-/// The facts on one line: "exposure_ms 3.5 · camera "left""; "" if there are none.
+/// Returns the facts on one line, for example: exposure_ms 3.5 · camera "left". Returns "" if there are none.
 [[nodiscard]] std::string line_of(const carried_facts& facts);
 
 // The choice of a picture (a plane of one ring, alone or next to a plane of another ring), and a description
 // of the picture that is shown.
 
 struct plane_choice {
-    std::string stage;  ///< the stage whose output is shown; "": the ring that the last sink reads
+    std::string stage;  ///< the stage whose output is shown; "": the stage whose output the last sink reads
     std::string plane;  ///< plane_picture::name; "": the colour plane if it is RGBA8, otherwise the first
                         ///< plane
     bool operator==(const plane_choice&) const = default;
 };
 struct picture_choice {
     plane_choice first;
-    std::optional<plane_choice> compare = {};  ///< the same frame in another ring, shown on the right
+    std::optional<plane_choice> compare = {};  ///< another ring; its picture is on the right
     bool operator==(const picture_choice&) const = default;
 };
-/// The styles of the first picture and of the one next to it.
+/// The styles of the first picture and of the picture next to it.
 struct picture_styles {
     picture_style of[2];
     bool operator==(const picture_styles&) const = default;
@@ -51,8 +52,8 @@ struct picture_styles {
 struct shown_picture {
     std::string stage, plane, type;   ///< type: type of the plane's elements, "f32"
     std::vector<std::string> planes;  ///< all planes of this ring that can be shown
-    /// position in the whole image, in its pixels; one pixel of this picture is shown as `zoom` x `zoom`
-    /// pixels of the whole image
+    /// position in the whole image, in pixels of the whole image; each pixel of this picture is shown as
+    /// `zoom` x `zoom` of these pixels
     u32 x = 0, y = 0, width = 0, height = 0, zoom = 1;
     u64 ring_sequence = 0;
     picture_scale scale;
@@ -69,7 +70,7 @@ struct pointed_pixel {
 /// The picture's name for users: "fragment depth f32 · frame 12".
 [[nodiscard]] std::string name_of(const shown_picture& p);
 
-// Text forms of a choice, as written on a command line and in the dashboard.
+// Text forms of a choice, as they are written on a command line and in the dashboard.
 /// Parses "fragment" or "fragment/depth".
 [[nodiscard]] plane_choice plane_from_text(std::string_view text);
 /// "auto", "extremes", or "LOW..HIGH".

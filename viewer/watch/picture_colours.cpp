@@ -47,7 +47,7 @@ struct limits {
     f64 low = 0, high = 0;
 };
 
-/// The used part of the picture, clamped to its size.
+/// Returns the used part of the picture, clamped to the picture's size.
 picture_part part_of(const plane_picture& p, picture_part used) {
     return {std::min(p.width, used.width), std::min(p.height, used.height)};
 }
@@ -66,13 +66,12 @@ limits extremes_of(const plane_picture& p, const std::byte* from, picture_part p
     return low <= high ? limits{low, high} : limits{};
 }
 
-/// Computes percentiles, of all values or of about most_samples values that are spread evenly over the
-/// picture.
+/// Computes percentiles. If the picture has more than about most_samples values, uses that number of values,
+/// spread evenly over the picture.
 template <typename Read>
 limits usual_of(const plane_picture& p, const std::byte* from, picture_part part, const Read& read) {
     const u64 channels = std::min(p.channels, 3U), all = u64{part.width} * part.height * channels;
-    const u64 step = std::max<u64>(1, all / most_samples | 1U);  // odd, so that the samples are not in the
-                                                                 // same column of each row
+    const u64 step = std::max<u64>(1, all / most_samples | 1U);  // odd, so that the sampled columns vary
     std::vector<f64> seen;
     seen.reserve(all / step + 1);
     for (u64 k = 0; k < all; k += step) {
@@ -87,7 +86,8 @@ limits usual_of(const plane_picture& p, const std::byte* from, picture_part part
     std::nth_element(seen.begin(), low, seen.end());
     const f64 lowest = *low;
     std::nth_element(seen.begin(), high, seen.end());
-    // A few different values on a uniform background are often what the user searches for.
+    // If all values except a few are the same, the few are often what the user searches for, so the whole
+    // range is used.
     return lowest < *high ? limits{lowest, *high} : extremes_of(p, from, part, read);
 }
 
@@ -103,7 +103,7 @@ limits range_of(const plane_picture& p, const std::byte* from, const picture_sty
     return usual_of(p, from, part, read);
 }
 
-/// Maps a value to a step of the scale, 0 to 255, and counts the values outside.
+/// Maps a value to a step of the scale, 0 to 255, and counts the values that are outside the scale.
 class steps {
 public:
     explicit steps(picture_scale& s)
@@ -116,13 +116,13 @@ public:
         }
         if (v < scale_->low) return ++scale_->below, 0;
         if (v > scale_->high) return ++scale_->above, 255;
-        // All values are the same: uses the middle of the range.
+        // If all values are the same, uses the middle of the scale.
         return span_ > 0 ? static_cast<int>((v * half_ - scale_->low * half_) / span_ * 255 + 0.5) : 127;
     }
 
 private:
     picture_scale* scale_;
-    f64 half_;  ///< 0.5 if the range is too large for an f64
+    f64 half_;  ///< 0.5 if the size of the range exceeds an f64, else 1
     f64 span_;
 };
 

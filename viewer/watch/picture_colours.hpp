@@ -1,6 +1,6 @@
 #pragma once
-// Maps a value to a colour. There are two maps: grey, and viridis, in which equal steps of the value appear
-// as equal steps, also in greyscale print and for most people with colour vision deficiency.
+// Maps a value to a colour. There are two maps, grey and viridis. In viridis, equal steps of the value appear
+// as equal steps, also in greyscale print and for most people with a colour vision deficiency.
 
 #include <array>
 #include <cstddef>
@@ -25,19 +25,18 @@ struct colour {
 /// The colour of NaN and the infinities. Neither map contains it.
 inline constexpr colour no_number_colour{255, 0, 255};
 
-/// The colour of `at`, from 0 (the lowest value) to 1; values outside are clamped.
+/// Returns the colour for `at`, which goes from 0 (the lowest value) to 1; other values are clamped.
 [[nodiscard]] colour colour_at(colour_map map, f64 at) noexcept;
-/// The map in 256 steps: the first is the colour of 0, the last the colour of 1.
+/// Returns the map in 256 steps; the first step is the colour of 0, and the last step is the colour of 1.
 [[nodiscard]] const std::array<colour, 256>& table_of(colour_map map) noexcept;
 
-// Converts the bytes of a plane to the colours of a picture, and reports its scale: the values of the first
-// and the last colour, and the number of pixels outside the range.
-// NaN and the infinities have separate colours and do not affect the range. The unused part of a plane is
-// black and is not counted.
+// Converts the bytes of a plane to the colours of a picture, and returns the scale: the values that the first
+// and the last colour stand for, and the number of values outside the range. NaN and the infinities have
+// separate colours and do not affect the range. The unused part of a plane is black and is not counted.
 
 enum class range_choice : u8 {
-    automatic,  ///< 8 bit and bool: the type's whole range; otherwise the range without the lowest and
-                ///< highest 0.5 % of the values
+    automatic,  ///< for 8 bit and bool, the type's whole range; for other types, the range of the values
+                ///< without the lowest and the highest 0.5 %
     extremes,   ///< the range from the frame's smallest to its largest value
     fixed,
 };
@@ -46,21 +45,21 @@ enum class range_choice : u8 {
 struct picture_style {
     range_choice range = range_choice::automatic;
     f64 low = 0, high = 1;                   ///< of `fixed`
-    std::optional<colour_map> colours = {};  ///< nullopt: viridis for floats, grey for integers
+    std::optional<colour_map> colours = {};  ///< nullopt means viridis for floats and grey for integers
     bool operator==(const picture_style&) const = default;
 };
 /// The scale of a picture.
 struct picture_scale {
     bool of_values = false;  ///< false: the frame itself contains colours
-    f64 low = 0, high = 0;   ///< values of the first and the last colour; equal: all values are the same
+    f64 low = 0, high = 0;   ///< values of the first and the last colour; equal if all values are the same
     colour_map colours = colour_map::grey;
-    u64 below = 0, above = 0;  ///< number of values beyond the range, shown in its first and last colour
+    u64 below = 0, above = 0;  ///< number of values outside the range; they have its first or last colour
     u64 nan = 0, infinite = 0;
     bool operator==(const picture_scale&) const = default;
 };
 
-/// Writes width x height RGBA8 pixels to `to`. `from`: the picture's bytes, readable by the CPU; `used`: the
-/// part in use; the rest is drawn black. Returns the scale.
+/// Writes width x height RGBA8 pixels to `to`, and returns the scale. `from`: the picture's bytes, which the
+/// CPU must be able to read; `used`: the part of the picture that is in use; the other part is drawn black.
 picture_scale to_rgba(const plane_picture& p, const std::byte* from, std::byte* to,
                       const picture_style& style = {}, picture_part used = {});
 /// Blackens the unused part of existing RGBA8 pixels.

@@ -75,7 +75,7 @@ void take_constants(plane_picture& p, const frame_format& f) {
     p.blue_part = matrix == 601 ? 0.114 : matrix == 2020 ? 0.0593 : 0.0722;
 }
 
-/// One plane: rows of luma, then half as many rows of chroma.
+/// NV12 in one plane: the rows of luma are followed by half as many rows of chroma.
 std::optional<plane_picture> as_one_nv12(const frame_format& f, const plane& p, std::size_t index) {
     std::optional<plane_picture> out = as_picture(p, index);
     if (!out || p.type != element::u8_ || out->channels != 1 || out->pixel_bytes != 1 ||

@@ -23,7 +23,7 @@ namespace carousel::viewer {
     return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
 }
 
-/// FP8 E4M3: 4 bits of exponent, 3 of mantissa; no infinity, and one NaN of each sign.
+/// FP8 E4M3 has 4 bits of exponent and 3 bits of mantissa. It has no infinity, and one NaN of each sign.
 [[nodiscard]] inline f64 e4m3_value(u8 bits) noexcept {
     const int exponent = (bits >> 3U) & 15, mantissa = bits & 7;
     const f64 sign = (bits & 0x80U) != 0 ? -1.0 : 1.0;
@@ -38,8 +38,8 @@ template <typename T>
     return value;
 }
 
-/// Calls `use` with a function that reads an element of this type: (const std::byte*) -> f64. One call covers
-/// a whole plane, so that the type is not dispatched per element.
+/// Calls `use` with a function that reads an element of this type: (const std::byte*) -> f64. `use` can
+/// process a whole plane, so that the type is dispatched once and not per element.
 template <typename Use>
 void with_reader(ring::element type, Use&& use) {
     using ring::element;
@@ -72,7 +72,7 @@ void with_reader(ring::element type, Use&& use) {
             return use([](const std::byte* at) noexcept { return *at != std::byte{0} ? 1.0 : 0.0; });
         case element::f8_e4m3_:
             return use([](const std::byte* at) noexcept { return e4m3_value(static_cast<u8>(*at)); });
-        case element::f8_e5m2_:  // this is the upper half of an f16
+        case element::f8_e5m2_:  // its bits are the upper half of an f16
             return use([](const std::byte* at) noexcept {
                 return half_value(static_cast<u16>(static_cast<u32>(*at) << 8U));
             });
@@ -86,23 +86,23 @@ void with_reader(ring::element type, Use&& use) {
 }
 
 [[nodiscard]] bool is_float(ring::element type) noexcept;
-/// Returns the exact value: all digits of an integer; for a float, as few digits as distinguish it from its
-/// neighbours.
+/// Returns the exact value as text. An integer has all its digits; a float has as few digits as are needed to
+/// distinguish it from its neighbours.
 [[nodiscard]] std::string value_text(ring::element type, const std::byte* at);
 
 // Determines which planes of a ring are pictures, and where their pixels are.
 // A plane with rows and columns is a picture: [rows, columns], [rows, columns, 1 to 4] or [1 to 4, rows,
-// columns], dense or strided, of any element type. 8 bit with 3 or 4 channels are colours; all others are
-// values, which are mapped to colours (picture_colours.hpp).
-// NV12 (luma per pixel, two chroma values per 2 x 2 pixels) is recognised by name: one plane "nv12" u8[rows *
-// 3 / 2, columns], or two planes "y" u8[rows, columns] and "uv" u8[rows / 2, columns / 2, 2] or u8[rows / 2,
-// columns]. Planes of other names are NV12 if the format's type contains "nv12". The format's constants may
-// specify more: "yuv_matrix" 601, 709 or 2020 (default: 709 from 720 rows on, 601 below), "full_range" 1
-// (default: 16 to 235).
+// columns], dense or strided, of any element type. Planes of 8 bit with 3 or 4 channels contain colours; all
+// others contain values, which are mapped to colours (picture_colours.hpp). NV12 (luma per pixel, two chroma
+// values per 2 x 2 pixels) is recognised by name: one plane "nv12" u8[rows * 3 / 2, columns], or two planes
+// "y" u8[rows, columns] and "uv" u8[rows / 2, columns / 2, 2] or u8[rows / 2, columns]. Planes with other
+// names are NV12 if the type of the frame format contains "nv12". The format's constants may specify more:
+// "yuv_matrix" 601, 709 or 2020 (default: 709 from 720 rows on, 601 below), "full_range" 1 (default: 16 to
+// 235).
 
 enum class picture_kind : u8 {
     rgba,     ///< the bytes are already RGBA8
-    colours,  ///< 8 bit, shown as they are
+    colours,  ///< 8-bit colours, which are shown unchanged
     values,
     nv12,
 };
@@ -118,13 +118,12 @@ struct plane_picture {
     picture_kind kind = picture_kind::values;
     ring::element type = ring::element::u8_;
     u32 width = 0, height = 0, channels = 1;
-    u64 offset = 0, bytes = 0;  ///< range in the slot that contains the whole picture
+    u64 offset = 0, bytes = 0;  ///< range of bytes in the slot that contains the whole picture
     u64 row_bytes = 0, pixel_bytes = 0, channel_bytes = 0;
-    std::size_t index = 0;                      ///< index of the plane in the format; for two planes, that of
-                                                ///< the first
-    u32 row_dimension = 0;                      ///< the columns are the next dimension
-    u64 chroma_at = 0, chroma_row = 0;          ///< nv12: relative to `offset`; bytes from row to row
-    f64 red_part = 0.2126, blue_part = 0.0722;  ///< nv12: weights in the luma
+    std::size_t index = 0;  ///< index of the plane in the format; if there are two planes, index of the first
+    u32 row_dimension = 0;  ///< the dimension of the rows; the next one has the columns
+    u64 chroma_at = 0, chroma_row = 0;  ///< nv12: offset of the chroma from `offset`; bytes per row of chroma
+    f64 red_part = 0.2126, blue_part = 0.0722;  ///< nv12: weights of red and blue in the luma
     bool full_range = false;                    ///< nv12
 
     [[nodiscard]] bool is_rgba() const noexcept { return kind == picture_kind::rgba; }
@@ -137,8 +136,8 @@ struct plane_picture {
 
 /// Every picture of a ring.
 [[nodiscard]] std::vector<plane_picture> pictures_of(const ring::frame_format& format);
-/// Returns the picture of that name; "": "color" if it is RGBA8, otherwise the first one. nullopt: there is
-/// none.
+/// Returns the picture with that name, or nullopt if there is none. If the name is "", returns the picture
+/// "color" if it is RGBA8, otherwise the first picture.
 [[nodiscard]] std::optional<plane_picture> picture_of(const ring::frame_format& format,
                                                       std::string_view name = "");
 

@@ -1,6 +1,6 @@
 #pragma once
-// Takes a snapshot of the run every few milliseconds in its own thread, more often than the window draws, so
-// that no death between two drawn frames is missed and the timeline has no gaps. Read-only.
+// A thread that takes a snapshot of the run every few milliseconds. This is more often than the window draws,
+// so that no death between two drawn frames is missed and the timeline has no gaps. Read-only.
 
 #include <condition_variable>
 #include <mutex>
@@ -19,7 +19,7 @@ public:
     sampler(const sampler&) = delete;
     sampler& operator=(const sampler&) = delete;
 
-    /// Merges the events since the last call into `events`; sets `bars` to the timeline so far.
+    /// Adds the events since the last call to `events`, and sets `bars` to the timeline up to now.
     void collect(telemetry::event_tracker& events, telemetry::timeline& bars);
 
 private:

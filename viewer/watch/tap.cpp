@@ -106,7 +106,8 @@ bool tap::is_stopping() {
     return stop_;
 }
 
-// The window's thread also reads the last frame in front_ or ready_, so it is copied and not moved.
+// Takes the frame that was shown last. The frame is copied and not moved, because the window's thread also
+// reads it, in front_ or ready_.
 bool tap::take_shown(std::size_t which) {
     const std::lock_guard lock(mutex_);
     const shot& last = fresh_ ? ready_ : front_;
@@ -121,9 +122,8 @@ bool tap::take_shown(std::size_t which) {
     return true;
 }
 
-// Takes the newest frame of the leading ring, then the same frame of the other ring. If the leading ring has
-// no new frame, the other one may still advance: its frame is then shown next to the last frame of the
-// leading ring, with a note.
+// Takes the newest frame of the leading ring, then the same frame of the other ring. If only the other ring
+// has a new frame, that frame is shown next to the last frame of the leading ring, with a note.
 bool tap::take_pair() {
     const std::size_t lead = compared_leads_ ? 1 : 0;
     const bool leads = of(lead).take(back_.frame[lead]);
@@ -133,7 +133,8 @@ bool tap::take_pair() {
     if (!leads && !ahead.take(a)) return false;
     const u64 began = now_ns();
     if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
-    // The frame passed the other ring before it reached this one, or both rings are equally fast.
+    // If the frame can't arrive in the other ring any more, it was there before it reached this ring, or both
+    // rings are equally fast. The other ring then leads.
     if (leads && !trailing.may_arrive(a.ring_sequence)) compared_leads_ = !compared_leads_;
     while (trailing.may_arrive(a.ring_sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
         const u32 seen = shm::ticket(trailing.bell());
@@ -290,7 +291,7 @@ shown_picture ring_tap::about() const {
     return out;
 }
 
-// The ring's memory is authoritative: the CPU reads host memory even if a GPU fills it.
+// The kind of the ring's memory determines the device: the CPU reads host memory even if a GPU fills it.
 void ring_tap::open_device(const run::mapped_ring& ring, interop_maker make, picture_way way) {
     const bool gpu = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id;
@@ -321,8 +322,8 @@ taken_frame ring_tap::make_room() {
     return out;
 }
 
-// A picture that stays on the GPU is shown as a whole; the used part is reported only in the frame's
-// metadata.
+// If a picture stays on the GPU, the whole picture is shown, and its used part is only reported in the
+// frame's metadata.
 bool ring_tap::take(taken_frame& to, u64 only) {
     carousel::session::newest_frame::about what;
     if (!newest_->take(*queue_, to.bytes->data(), picture_.offset, picture_.bytes, what, only)) return false;

@@ -1,14 +1,14 @@
 #pragma once
-// The newest picture of a run for display: of one ring, or of two side by side.
+// Takes the newest picture of a run for display, from one ring, or from two rings to be shown side by side.
 // The tap's thread sleeps on a doorbell of the ring. After the window has shown the last frame, the thread
 // takes the newest frame as soon as it appears, because a frame may stay in the ring for only a fraction of a
-// millisecond. The thread also computes the colours. The public functions belong to the window's thread. The
-// constructor throws error (no answer, no such picture, no such device here); poll() throws device_error if
-// the GPU failed.
-// Two pictures show the same frame if possible. A frame is seldom in two rings at once: it is taken from the
-// ring that it reaches first, then the tap waits until the frame arrives in the other ring or can no longer
-// arrive. If no such pair is found within half a second, the newest frame of each ring is shown and note()
-// reports this; for a ring without a new frame, the last frame remains shown.
+// millisecond. The thread also computes the colours. The public functions must be called in the window's
+// thread. The constructor throws error if the supervisor does not answer, if there is no such picture, or if
+// this process does not have the device. poll() throws device_error if the GPU failed. Two pictures show the
+// same frame if possible. A frame is seldom in two rings at once. So the tap takes it from the ring that it
+// reaches first, and then waits until the frame arrives in the other ring or can no longer arrive there. If
+// no such pair is found within half a second, the newest frame of each ring is shown, and note() reports
+// this. If a ring has no new frame, its last frame remains visible.
 
 #include <condition_variable>
 #include <memory>
@@ -23,45 +23,46 @@
 
 namespace carousel::viewer {
 
-// The viewer's interface to CUDA-GL interop: a frame goes from ring memory into a GL texture without leaving
-// the GPU. This requires that the current GL context is on the same GPU; otherwise the frame is copied
-// through page-locked host memory. To be called only in the window's thread, with its GL context current.
+// The viewer's interface to CUDA-GL interop, by which a frame gets from ring memory into a GL texture without
+// leaving the GPU. The current GL context must be on the same GPU; if it is not, the frame is copied through
+// page-locked host memory instead. To be called only in the window's thread, with its GL context current.
 
 class interop {
 public:
     virtual ~interop() = default;
-    /// Enqueues the copy of a picture (RGBA8, dense, memory of this GPU) into the pixel buffer. Throws
-    /// cuda_error.
+    /// Enqueues a copy of a picture into the pixel buffer. The picture is RGBA8, dense, and in memory of this
+    /// GPU. Throws cuda_error.
     virtual void copy(device::queue& q, const std::byte* from) = 0;
-    /// Moves the pixel buffer into the texture. The GPU orders this after the copy; the caller does not wait.
+    /// Moves the pixel buffer into the texture. The GPU does this after the copy; the caller does not wait.
     /// Throws cuda_error.
     virtual void show(unsigned texture, u32 width, u32 height) = 0;
 };
 
-/// Makes an interop, or returns null and sets `why_not`. The tap gets this function so that it does not
-/// depend on GL itself; a null function means that there is no GL.
+/// A function that creates an interop, or returns null and sets `why_not`. It is passed to the tap, so that
+/// the tap does not depend on GL; a null pointer instead of the function means that there is no GL.
 using interop_maker = std::unique_ptr<interop> (*)(const device::device_id& device, u64 bytes,
                                                    std::string& why_not);
 
-// Reads one plane of one ring, frame by frame. session/newest_frame.hpp takes a frame completely or not at
-// all, and never blocks the run. To be used from one thread at a time. The constructor throws error (no
-// answer, no such picture, no such device here); take() throws cuda_error if the GPU failed.
+// Reads one plane of one ring, frame by frame. It uses session/newest_frame.hpp, which takes a frame
+// completely or not at all, and never blocks the run. To be used from one thread at a time. The constructor
+// throws error if the supervisor does not answer, if there is no such picture, or if this process does not
+// have the device. take() throws cuda_error if the GPU failed.
 
 /// Keeps this process out of the stages' MPS domain, because a fault of one client ends all clients of a
 /// domain. To be called first in main(), because it changes the environment, which other threads may read
 /// later.
 void stay_outside_mps() noexcept;
 
-/// How a frame gets from the ring to the screen.
+/// The way in which a frame gets from the ring to the screen.
 enum class picture_way : u8 {
-    best,     ///< interop if available, otherwise a copy
-    interop,  ///< CUDA-GL interop or no picture
-    copy,     ///< through host memory even if interop is available, for comparison
+    best,     ///< interop if it is available, otherwise a copy
+    interop,  ///< CUDA-GL interop; without it there is no picture
+    copy,     ///< a copy through host memory, even if interop is available, for comparison
 };
 
 /// A frame taken from the ring.
 struct taken_frame {
-    std::unique_ptr<device::mapping> bytes;  ///< memory of the plane; in GPU memory with interop
+    std::unique_ptr<device::mapping> bytes;  ///< the plane's bytes; they are in GPU memory if interop is used
     u64 ring_sequence = 0;
     f64 took_ms = 0;  ///< lease to release
     picture_part used;
@@ -70,17 +71,18 @@ struct taken_frame {
 
 class ring_tap {
 public:
-    /// `c` is a writable mapping of the run that outlives this object. `make` is tried if the ring is in GPU
-    /// memory, with a GL context current; null: there is no GL.
+    /// `c` is a writable mapping of the run, which must outlive this object. `make` is called if the ring is
+    /// in GPU memory; a GL context must then be current. `make` is null if there is no GL.
     ring_tap(shm::control_block& c, const std::string& socket_path, const plane_choice& what,
              interop_maker make, picture_way way);
 
     /// Allocates memory for one frame.
     [[nodiscard]] taken_frame make_room();
-    /// Takes the newest frame that is newer than the last one taken; with `only`, takes only that frame.
-    /// Returns false if there is none at the moment, or if it was not read completely.
+    /// Takes the newest frame if it is newer than the last one taken; if `only` is given, takes only that
+    /// frame. Returns false if there is no such frame at the moment, or if it was not read completely.
     [[nodiscard]] bool take(taken_frame& to, u64 only = ring::any_ring_sequence);
-    /// True if that frame is in the ring or has not arrived yet; false if it has left the ring.
+    /// Returns true if that frame is in the ring or has not arrived yet, and false if it has already left the
+    /// ring.
     [[nodiscard]] bool may_arrive(u64 ring_sequence) const noexcept {
         return newest_->may_arrive(ring_sequence);
     }
@@ -89,12 +91,12 @@ public:
 
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
     [[nodiscard]] const plane_picture& picture() const noexcept { return picture_; }
-    /// Describes the path of a frame to the screen, and the reason why it is not a more direct one.
+    /// Describes the way of a frame to the screen, and why no more direct way is used.
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] bool on_gpu() const noexcept { return interop_ != nullptr; }
-    /// For interop only, in the window's thread: moves the frame into the texture.
+    /// Moves the frame into the texture. Only for interop, and in the window's thread.
     void show(const taken_frame& f, unsigned texture);
-    /// The description that needs no frame.
+    /// Returns those parts of the picture's description that do not depend on a frame.
     [[nodiscard]] shown_picture about() const;
 
 private:
@@ -104,7 +106,7 @@ private:
     std::string stage_, path_;
     ring::frame_format format_;
     plane_picture picture_;
-    // In order of construction; destroyed in reverse order.
+    // These members are constructed in this order and destroyed in reverse order.
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_, window_queue_;
     std::unique_ptr<interop> interop_;
@@ -115,22 +117,24 @@ using carousel::session::discarded;
 
 class tap {
 public:
-    /// `c` is a writable mapping of the run that outlives the tap. `make`: see tap.hpp; two pictures
-    /// always go through host memory.
+    /// `c` is a writable mapping of the run, which must outlive the tap. For `make`, see ring_tap; two
+    /// pictures are always copied through host memory.
     tap(shm::control_block& c, const std::string& socket_path, const picture_choice& what, interop_maker make,
         picture_way way = picture_way::best, const picture_styles& styles = {});
     ~tap();
     tap(const tap&) = delete;
     tap& operator=(const tap&) = delete;
 
-    /// Returns true if there is a frame newer than the last one, and requests the next one. Throws
-    /// device_error.
+    /// If there is a frame newer than the last one, makes it the shown frame, requests the next one, and
+    /// returns true. Throws device_error.
     [[nodiscard]] bool poll();
-    /// Drops a frame that was taken and not shown, so that the next frame is newer than this call.
+    /// Drops a frame that was taken and not shown yet, so that the next frame is one that is taken after this
+    /// call.
     void refresh();
-    /// Sets how values become colours from now on. Returns true if the shown frame has been repainted.
+    /// Sets the styles by which values become colours from now on. Returns true if the shown frame has been
+    /// painted again.
     [[nodiscard]] bool set_styles(const picture_styles& styles);
-    /// For interop only, after poll(): moves the frame into the texture.
+    /// Moves the frame into the texture. Only for interop, after poll().
     void show(unsigned texture) { first_->show(front_.frame[0], texture); }
 
     [[nodiscard]] u32 width() const noexcept { return width_; }
@@ -138,24 +142,24 @@ public:
     [[nodiscard]] u64 ring_sequence() const noexcept { return front_.frame[0].ring_sequence; }
     [[nodiscard]] discarded losses();
     [[nodiscard]] const std::string& stage() const noexcept { return first_->stage(); }
-    /// The last complete frame, RGBA8, top row first; null on the interop path.
+    /// Returns the last complete frame as RGBA8, top row first; null if interop is used.
     [[nodiscard]] const std::byte* pixels() const noexcept;
     [[nodiscard]] bool on_gpu() const noexcept { return first_->on_gpu(); }
-    /// Describes the path of a frame to the screen, and the reason why it is not a more direct one.
+    /// Describes the way of a frame to the screen, and why no more direct way is used.
     [[nodiscard]] const std::string& path() const noexcept { return first_->path(); }
-    /// The time from the lease of the shown frame in the ring to its release.
+    /// Returns the time from the lease of the shown frame in the ring to its release.
     [[nodiscard]] f64 copy_ms() const noexcept { return front_.frame[0].took_ms + front_.frame[1].took_ms; }
     /// The one or two pictures that are shown.
     [[nodiscard]] const std::vector<shown_picture>& shown() const noexcept { return front_.shown; }
-    /// Returns the reason why two pictures do not show the same frame: "frame 14 next to frame 12: ..."; "":
-    /// they do.
+    /// If two pictures do not show the same frame, returns the reason: "frame 14 next to frame 12: ...".
+    /// Otherwise returns "".
     [[nodiscard]] const std::string& note() const noexcept { return front_.note; }
-    /// The content of a pixel of the whole image; nullopt: the pixel is outside every picture, there is no
-    /// picture yet, or the picture is on the GPU.
+    /// Returns the content of a pixel of the whole image. Returns nullopt if the pixel is outside every
+    /// picture, if there is no picture yet, or if the picture is on the GPU.
     [[nodiscard]] std::optional<pointed_pixel> pixel_at(u32 x, u32 y) const;
 
 private:
-    /// The content of the screen at one time.
+    /// What the screen shows at one time.
     struct shot {
         taken_frame frame[2];
         std::vector<std::byte> rgba, part;  ///< the whole image; scratch space for one of two pictures
@@ -180,9 +184,9 @@ private:
     u32 width_ = 0, height_ = 0;
     shot front_, ready_, back_;  ///< shown; taken; being taken
     // Used only by the tap's thread.
-    bool compared_leads_ = false;  ///< frames arrive in the compared ring first
-    u64 unpaired_since_ns_ = 0;    ///< 0: the last two frames were a pair
-    // Members shared by both threads, protected by the mutex.
+    bool compared_leads_ = false;  ///< true if frames arrive in the compared ring first
+    u64 unpaired_since_ns_ = 0;    ///< since when no pair was found; 0: the last two frames were a pair
+    // Both threads use the members below, which the mutex protects.
     std::mutex mutex_;
     std::condition_variable wake_;
     bool wanted_ = true, fresh_ = false, stop_ = false;

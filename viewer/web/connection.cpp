@@ -73,7 +73,7 @@ void connection::set_incomplete(bool incomplete) {
 void connection::close_incomplete() {
     set_incomplete(false);
     error_code ignored;
-    stream_.socket().close(ignored);  // the pending read ends with an error, which releases this connection
+    stream_.socket().close(ignored);  // the pending read then fails, which releases this connection
 }
 
 void connection::read() {
@@ -140,7 +140,7 @@ void connection::route(std::string_view path, std::string_view query) {
                       "/parameters and POST /parameters/reset");
     const u64 now = now_ns();
     if (path == "/") {
-        // The dashboard loads nothing from elsewhere, and no other site may embed it in a frame
+        // The dashboard loads no resource from another site, and no other site may embed it in a frame
         // (clickjacking).
         respond({status::ok,
                  "text/html; charset=utf-8",
@@ -196,7 +196,7 @@ void connection::answer_probe(probe_answer (*probe)(const view&)) {
         {a.ok ? status::ok : status::service_unavailable, "text/plain; charset=utf-8", a.text + "\n", {}});
 }
 
-/// Returns false if the request was refused, because it is not an action or lacks the token.
+/// Returns false if the request was refused, because it is not a POST request or lacks the token.
 bool connection::may_act(std::string_view query) {
     if (request_.method() != http::verb::post) {
         refuse(status::method_not_allowed, "actions are POST requests");
@@ -233,7 +233,7 @@ void connection::choose(std::string_view path, std::string_view query) {
              {}});
 }
 
-// `path`: STAGE/ACTION; a stage of another host is HOST/STAGE or, from the dashboard, HOST%2FSTAGE.
+// `path`: STAGE/ACTION. The STAGE of another host is HOST/STAGE; the dashboard sends it as HOST%2FSTAGE.
 void connection::act(std::string_view path, std::string_view query) {
     if (!may_act(query)) return;
     const auto slash = path.rfind('/');
@@ -262,7 +262,7 @@ void connection::set_parameters(std::string_view path, std::string_view query) {
     ask_supervisor(run::set_request{values});
 }
 
-// Selects the picture for all viewers, without any request to the run.
+// Selects the picture for all viewers. No request is sent to the run.
 void connection::choose_picture(std::string_view query) {
     if (!may_act(query)) return;
     const auto rings = site_.run.with_view([](const view& v) {
@@ -298,7 +298,8 @@ void connection::ask_supervisor(run::request what) {
     });
     const std::shared_ptr<const run::mapped_block> here = site_.run.attached();
     if (socket.empty()) return refuse(status::service_unavailable, "no pipeline is running");
-    // The run that the dashboard showed when the user pressed the button; scripts may omit this value.
+    // The header names the run that the dashboard showed when the user pressed the button; scripts may omit
+    // it.
     const std::string_view shown = view_of(request_["X-Carousel-Run"]);
     if (!shown.empty() && shown != run_id)
         return refuse(status::conflict, "this web UI now watches another run: no action");
@@ -309,7 +310,7 @@ void connection::ask_supervisor(run::request what) {
     boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here,
                                      c = command{std::move(what)}] {
         const reply r = control_client::ask(socket, run_id, c);
-        // Read now, because /status.json may be a tenth of a second old.
+        // Reads the block now, because the last view may be a tenth of a second old.
         const u64 from = std::holds_alternative<run::set_request>(c.what) && here
                              ? telemetry::read_snapshot(here->observed->block()).parameter_from
                              : 0;
@@ -321,7 +322,7 @@ void connection::answer_action(const reply& r, u64 from) {
     --site_.actions;
     nlohmann::json text{{"ok", r.ok}, {"message", r.message}};
     if (std::holds_alternative<run::set_request>(r.asked.what))
-        text["from"] = from;  // not logged as an event, because a slider sends ten changes per second
+        text["from"] = from;  // `set` is not logged, because a slider sends ten changes per second
     else
         site_.run.log_event(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
                             fmt::format("web UI: {}: {}", describe(r.asked), r.message));

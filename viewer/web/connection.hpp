@@ -1,6 +1,7 @@
 #pragma once
-// One client of the server: reads a request, replies and reads the next one, or sends the stream until the
-// client disconnects. A connection lives while an operation is pending for it. Server thread only.
+// The connection of one client. It reads a request, replies, and reads the next one; or it sends the stream
+// until the client disconnects. The object exists as long as an operation is pending for it. Server thread
+// only.
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -23,14 +24,14 @@ public:
     connection& operator=(const connection&) = delete;
 
     void read();
-    /// Sends 503 with one sentence, then closes.
+    /// Sends the status 503 with one sentence, and then closes the connection.
     void reject(const std::string& why);
     /// Closes a connection whose request is incomplete, to make room for another client.
     void close_incomplete();
-    /// Returns the name that a client of the stream has chosen (?viewer=); "": none.
+    /// Returns the name that a client of the stream has chosen for itself (?viewer=), or "".
     [[nodiscard]] const std::string& viewer() const noexcept { return viewer_; }
-    /// Offers a new picture to the stream. The picture is sent now or, if the last one is still in transit,
-    /// after the last one, unless a newer picture has replaced it by then.
+    /// Offers a new picture to the stream. The picture is sent now or, if the last picture is still in
+    /// transit, after that one. A newer picture that is offered until then replaces it.
     void offer(const pictures::jpeg_ptr& picture);
 
 private:
@@ -75,7 +76,7 @@ private:
     pictures::jpeg_ptr next_,
         under_way_;        ///< next_: the next picture to send; under_way_: the picture being sent
     std::string part_;     ///< header of the part being sent
-    char sink_[256] = {};  ///< discards what a client of the stream sends
+    char sink_[256] = {};  ///< for bytes that a client of the stream sends, which are discarded
 };
 
 }  // namespace carousel::viewer::web

@@ -26,9 +26,9 @@ namespace web = carousel::viewer::web;
 
 struct options {
     std::string name, http = "127.0.0.1:8080";
-    std::string run_id;    ///< id of the dashboard's run; "": it serves any run of that name
-    std::string asked;     ///< address as given to `carousel run --http`
-    pid_t started_by = 0;  ///< the supervisor that started it
+    std::string run_id;    ///< id of the run that the dashboard shows; "": any run of that name
+    std::string asked;     ///< the address that was given to `carousel run --http`
+    pid_t started_by = 0;  ///< pid of the supervisor that started this program
     bool metrics = false;  ///< prints the metrics once instead of serving
     web::server_options served;
 };
@@ -72,7 +72,8 @@ private:
     std::string run_id_, notice_;
 };
 
-/// A record for the next supervisor of the run, which otherwise starts its own dashboard.
+/// Writes a record for the next supervisor of the run. Without it, that supervisor would start another
+/// dashboard.
 void leave_record(const options& o, const http_address& address) {
     try {
         run::write_dashboard_record(run::run_folder(o.name), {shm::this_process(), o.run_id, o.asked,
@@ -82,8 +83,8 @@ void leave_record(const options& o, const http_address& address) {
     }
 }
 
-/// A run's dashboard ends when its supervisor ends it or, if that supervisor was killed, with the run. Stages
-/// continue without a supervisor, and the dashboard does as well.
+/// The dashboard of a run ends when its supervisor ends it. If that supervisor was killed, the dashboard
+/// continues, like the stages, and ends with the run.
 bool still_needed(web::watcher& watcher, pid_t started_by) {
     if (::getppid() == started_by) return true;
     return watcher.with_view([](const web::view& v) { return v.phase == web::run_phase::running; });

@@ -31,10 +31,11 @@ private:
     void* handle_;
 };
 
-// Pictures for the dashboard, taken by the picture thread only while a client needs them. Without clients, no
-// frame is leased, copied or encoded, and after half a minute the tap (on a GPU: its context) is closed, too.
-// All pictures come from the tap's newest complete frame; the last one is kept through crashes and after the
-// run's end. Functions may be called from any thread. Callbacks run in the picture thread and must not block.
+// Pictures for the dashboard. The picture thread takes them only while a client needs them. If there are no
+// clients, no frame is leased, copied or encoded, and after half a minute the tap is closed as well (and with
+// it, on a GPU, its context). Each picture is the tap's newest complete frame; the last picture is kept
+// during crashes and after the end of the run. Functions may be called from any thread. Callbacks run in the
+// picture thread and must not block.
 
 struct jpeg_picture {
     u64 ring_sequence = 0;
@@ -50,10 +51,10 @@ struct picture_status {
     u32 width = 0, height = 0;  ///< 0: none yet
     u64 ring_sequence = 0, taken_ns = 0;
     std::vector<shown_picture> shown;  ///< one, or two side by side
-    std::string note;                  ///< the reason why the two do not show the same frame; "": they do
+    std::string note;                  ///< why two pictures do not show the same frame; "": they do
     picture_request request;
     u32 streams = 0;
-    std::string stage, path, problem;  ///< problem: the reason why there is no newer picture
+    std::string stage, path, problem;  ///< problem: why there is no newer picture
     discarded losses;
 };
 
@@ -70,9 +71,9 @@ public:
     pictures(const pictures&) = delete;
     pictures& operator=(const pictures&) = delete;
 
-    /// Adds `more` viewers of the stream (negative: removes).
+    /// Changes the number of viewers of the stream by `more`, which may be negative.
     void add_viewers(int more);
-    /// The newest picture, for a new viewer; may be null.
+    /// Returns the newest picture, to be sent to a new viewer; may be null.
     [[nodiscard]] jpeg_ptr newest();
     /// Calls `fn` with a frame that is newer than this call or, if no frame arrives within a second, with the
     /// last one. Returns false if too many requests are pending.
@@ -80,7 +81,7 @@ public:
     /// Calls `fn` with the pixel of the last picture taken, in the format of pixel_json(). Returns false if
     /// too many requests are pending.
     [[nodiscard]] bool ask_pixel(u32 x, u32 y, on_pixel fn);
-    /// Takes effect with the next picture.
+    /// Selects the picture; takes effect with the next picture that is taken.
     void show(const picture_request& request);
     [[nodiscard]] picture_status status();
 

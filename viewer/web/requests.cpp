@@ -23,11 +23,11 @@ std::string lower(std::string_view text) {
     return out;
 }
 
-/// In the order in which they are applied: a ring comes before its plane, regardless of their order in the
-/// body.
+/// The keys, in the order in which they are applied: a ring is applied before its plane, regardless of their
+/// order in the body.
 constexpr const char* picture_keys[] = {"stage",   "plane",         "range",         "colours",
                                         "compare", "compare_plane", "compare_range", "compare_colours"};
-constexpr int ramp_colours = 17;  ///< number of colours of a map, for a client that draws the scale
+constexpr int ramp_colours = 17;  ///< number of colours that a client gets to draw the scale
 
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
@@ -40,7 +40,7 @@ json ramp_of(colour_map map) {
     return out;
 }
 
-/// Returns "" if the value was accepted, else the reason.
+/// Returns "" if the value was accepted, otherwise the reason why it was refused.
 std::string take(picture_request& w, const std::string& key, const std::string& value,
                  const std::map<std::string, std::string>& rings) {
     const auto ring = rings.find(value);
@@ -68,8 +68,8 @@ std::string take(picture_request& w, const std::string& key, const std::string& 
     return "";
 }
 
-/// Contains all keys, so that a client need not know the defaults omitted from the messages between our own
-/// programs.
+/// Contains all keys, so that a client need not know the default values. (Messages between Carousel's
+/// programs omit keys that have the default value.)
 json field_json(const ring::parameter& p) {
     return {{"name", p.name},
             {"kind", ring::name_of(p.kind)},
@@ -210,8 +210,8 @@ std::string pixel_json(const std::optional<pointed_pixel>& p, const std::vector<
 
 json parameters_of(const view& v) {
     const ring::parameter_schema& schema = v.schema;
-    // Between a block's recreation and the supervisor's report on it, the old schema may not match the new
-    // bytes.
+    // When the block was recreated and the supervisor has not reported its schema yet, the old schema may not
+    // match the new bytes.
     if (v.phase == run_phase::waiting || !schema || schema.bytes != v.snap.parameter_bytes ||
         schema.bytes > v.snap.parameters.size())
         return {};

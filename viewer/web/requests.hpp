@@ -15,31 +15,31 @@
 namespace carousel::viewer::web {
 
 // The checks that a request passes before it is answered. The dashboard is for the users of this machine. If
-// the Host header is neither an IP address nor a name of this machine, the name of another site resolves to
-// this address (DNS rebinding). Such a request is refused, except for paths that any monitoring system may
-// read. Actions also need the token, which no other site knows (core/secret.hpp).
+// a request's Host header is neither an IP address nor a name of this machine, the name of another site
+// resolves to this machine's address (DNS rebinding). Such a request is refused, except for paths that any
+// monitoring system may read. Actions also need the token, which no other site knows (core/secret.hpp).
 
-/// True if the Host header's value is an IP address, "localhost", this machine's own name or one of `names`
-/// (--http-host), with or without a port. Case is ignored.
+/// True if `host`, the value of the Host header, is an IP address, "localhost", this machine's own name or
+/// one of `names` (--http-host), with or without a port. Case is ignored.
 [[nodiscard]] bool is_own_host(std::string_view host, const std::vector<std::string>& names = {});
 /// True for /metrics, /healthz and /readyz, which are available for any Host.
 [[nodiscard]] bool is_open_to_any_host(std::string_view path) noexcept;
 
 /// A request target in one of the forms that a server must accept (RFC 9112, 3.2).
 struct request_target {
-    std::string_view authority;  ///< authority of the absolute form, which overrides Host; "" for the origin
-                                 ///< form
+    std::string_view authority;  ///< host and port of the absolute form, which override the Host header; ""
+                                 ///< for the origin form
     std::string_view path, query;
 };
 /// Splits "/status.json?x=1" or "http://host:8080/status.json?x=1"; nullopt for any other form.
 [[nodiscard]] std::optional<request_target> split_target(std::string_view target) noexcept;
 
-/// Returns the value of `key` in "a=1&b=2"; "" if it is missing. Not percent-decoded: the values are
-/// hexadecimal tokens and numbers.
+/// Returns the value of `key` in "a=1&b=2"; "" if it is missing. The value is not percent-decoded, because
+/// values are hexadecimal tokens and numbers.
 [[nodiscard]] std::string_view query_value(std::string_view query, std::string_view key) noexcept;
 
-// The picture that the dashboard shows to all its viewers: the plane of a ring, its colours, and the ring
-// shown next to it.
+// The picture that the dashboard shows to all its viewers: a plane of a ring, its colours, and the ring whose
+// picture is shown next to it.
 // POST /picture {KEY: VALUE, ...}, with the token; a missing key keeps its value:
 //   stage, plane: texts, "": the default; STAGE.OUTPUT names any output, also a stage's first one
 //   compare, compare_plane: another ring; "": none
@@ -57,8 +57,8 @@ struct picture_request {
 };
 
 [[nodiscard]] nlohmann::json picture_request_json(const picture_request& w);
-/// Applies a request's body to `now`. `rings`: maps every accepted name of a ring to the ring's own name.
-/// Returns nullopt, with a sentence in `why`, if the body is invalid.
+/// Applies a request's body to `now`. `rings` maps every accepted name of a ring to the ring's own name. If
+/// the body is invalid, returns nullopt and sets `why` to a sentence.
 [[nodiscard]] std::optional<picture_request> read_picture_request(
     const std::string& body, const std::map<std::string, std::string>& rings, picture_request now,
     std::string& why);
@@ -80,7 +80,8 @@ struct picture_request {
 [[nodiscard]] nlohmann::json parameters_of(const view& v);
 [[nodiscard]] std::string parameters_json(const view& v);
 
-/// The values in a request's body, {name: value}; null, with a sentence in `why`, if the body contains none.
+/// Returns the values in a request's body, {name: value}. If the body contains none, returns null and sets
+/// `why` to a sentence.
 [[nodiscard]] nlohmann::json values_in(const std::string& body, std::string& why);
 
 }  // namespace carousel::viewer::web

@@ -72,8 +72,8 @@ struct server::parts {
         });
     }
 
-    /// Closes the connection whose request has been incomplete for longest. Returns false if every request is
-    /// complete and being answered, which ends soon.
+    /// Closes the connection whose request has been incomplete for longest. Returns false if there is none,
+    /// because every request is complete and will soon be answered.
     bool make_room() {
         if (all.incomplete.empty()) return false;
         all.incomplete.front()->close_incomplete();

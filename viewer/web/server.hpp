@@ -10,15 +10,15 @@
 //                                                     POST /parameters  requests.hpp; needs the token
 //                                                     POST /runs/NAME/watch   selects a run; needs the token
 //
-// At most one picture per client of the stream is in transit: a slow client misses pictures, and a client
-// that accepts nothing for 20 s is dropped. Connections, streams, sizes and times are bounded. If all
-// connections are taken, the one whose request has been incomplete for longest is closed, so that slow
-// clients cannot exclude others.
+// Only one picture at a time is in transit to a client of the stream, so a slow client misses pictures; a
+// client that accepts no bytes for 20 s is disconnected. The numbers of connections and streams, sizes and
+// times are limited. If there is no free connection, the connection whose request has been incomplete for
+// longest is closed, so that slow clients cannot exclude others.
 //
 // A request whose Host is not a name of this machine is refused, except for /metrics, /healthz and
-// /readyz (requests.hpp). HTTP/1.1 without a Host, and any request with two, returns 400 (RFC 9112, 3.2). An
-// action needs the token in the header X-Carousel-Token or "Authorization: Bearer"; a token in the query of a
-// POST is refused, because addresses end up in logs.
+// /readyz (requests.hpp). An HTTP/1.1 request without a Host, and any request with two, is answered by 400
+// (RFC 9112, 3.2). An action needs the token in the header X-Carousel-Token or "Authorization: Bearer"; a
+// token in the query of a POST is refused, because logs often contain addresses with their queries.
 
 #include <functional>
 #include <memory>
@@ -42,13 +42,13 @@ struct server_options {
 
 class server {
 public:
-    /// Starts listening. Throws config_error if the address is in use or not this machine's.
+    /// Starts listening. Throws config_error if the address is in use or does not belong to this machine.
     server(const server_options& options, watcher& w);
     ~server();
     server(const server&) = delete;
     server& operator=(const server&) = delete;
 
-    /// The listening address; with port 0 the port that was assigned.
+    /// Returns the address at which the server listens; if the port was 0, with the port that was assigned.
     [[nodiscard]] http_address address() const;
     /// Runs until SIGINT or SIGTERM, or until `tick`, which is called ten times per second, returns false.
     void run(const std::function<bool()>& tick);

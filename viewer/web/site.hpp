@@ -27,19 +27,18 @@ struct site {
     watcher& run;
     // Connections are destroyed with io, so the containers that list them are declared before it.
     std::set<connection*> streams;      ///< clients of the stream
-    std::list<connection*> incomplete;  ///< connections with an incomplete request, the longest waiting first
-    /// True if a client of that name (?viewer=) receives the stream.
+    std::list<connection*> incomplete;  ///< connections with an incomplete request, the oldest one first
     [[nodiscard]] bool has_stream_of(std::string_view viewer) const noexcept;
-    u32 connections = 0, actions = 0;  ///< connections: those that are open; actions: those sent to the
-                                       ///< supervisor and not answered yet
+    u32 connections = 0, actions = 0;  ///< connections: number of open ones; actions: number of those that
+                                       ///< the supervisor has not answered yet
     bool closing = false;
     boost::asio::io_context io{1};
-    pictures shots;                      ///< the picture thread posts into io
-    boost::asio::thread_pool asking{1};  ///< blocking requests to the supervisor
+    pictures shots;                      ///< its picture thread posts tasks to `io`
+    boost::asio::thread_pool asking{1};  ///< for requests to the supervisor, which block
 };
 
-// The dashboard, assembled by CMake from dashboard.html, dashboard.css and the dashboard*.js files: one text
-// that loads no other resource.
+// The dashboard as one text, which loads no other resource. CMake assembles it from dashboard.html,
+// dashboard.css and the dashboard*.js files.
 
 [[nodiscard]] const std::string& dashboard_html();
 

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t most_events = 100;
 
-/// Four digits are enough for readers.
+/// Rounds to four digits, which are sufficient for clients.
 f64 rounded(f64 v) {
     if (!std::isfinite(v) || v == 0) return 0;
     const f64 scale = std::pow(10.0, 3 - std::floor(std::log10(std::abs(v))));
@@ -32,8 +32,8 @@ json text_or_null(const std::string& text) { return text.empty() ? json() : json
 json number_or_null(bool known, f64 v) { return known ? json(rounded(v)) : json(); }
 const char* device_name(u32 kind) { return kind == 1 ? "cuda" : "cpu"; }
 
-// The supervisor knows more states than the control block (backoff, failed, down); without its report, the
-// block is used.
+// The supervisor's report has more states than the control block (backoff, failed, down); if there is no
+// report, the control block is used.
 std::string state_of(const view& v, u32 seat) {
     if (seat >= v.snap.seats.size()) return "";
     const telemetry::seat_view& s = v.snap.seats[seat];
@@ -43,7 +43,7 @@ std::string state_of(const view& v, u32 seat) {
 
 json optional_or_null(const std::optional<f64>& v) { return v ? json(rounded(*v)) : json(); }
 
-/// What the supervisor reports of a process, of this host or another one.
+/// Returns the supervisor's report on a process of this host or another one.
 json seat_json(const seat_report& r) {
     return {{"label", r.label},
             {"pid", r.pid.value_or(0) != 0 ? json(*r.pid) : json()},
@@ -56,8 +56,8 @@ json seat_json(const seat_report& r) {
             {"age_s", optional_or_null(r.age_s)}};
 }
 
-/// The values in the control block replace those of the supervisor's report, which is up to half a second
-/// old.
+/// Values in the control block replace the values of the supervisor's report, because the report may be half
+/// a second old.
 json process_json(const view& v, u32 seat, u64 now) {
     const telemetry::seat_view& s = v.snap.seats[seat];
     const seat_report* r = v.report_of(seat);
@@ -167,7 +167,7 @@ json ring_json(const view& v, std::size_t k) {
             {"readers", readers_json(v, l)}};
 }
 
-/// The frames and rate of the slowest sink.
+/// Number of frames, and frames per second, of the slowest sink.
 struct delivery {
     u64 frames = 0;
     f64 per_second = 0;
@@ -195,8 +195,8 @@ std::string text_of_limit(const view& v, const telemetry::bottleneck& limit) {
     return telemetry::describe(limit, v.snap.stage_name(limit.stage), v.snap.fps);
 }
 
-/// Returns {state, the same with the stages that the run waits for}, from the supervisor's report or, without
-/// a report, from the control block.
+/// Returns the state, and a text with the state and the stages that the run waits for. They are from the
+/// supervisor's report or, if there is no report, from the control block.
 std::pair<std::string, std::string> run_state(const view& v) {
     using kind = telemetry::bottleneck::kind;
     if (v.phase != run_phase::running) return {name_of(v.phase), name_of(v.phase)};
@@ -259,7 +259,7 @@ json crash_json(const view& v, u64 now) {
             {"back_after_s", back ? json(age_s(c->died_ns, c->back_ns)) : json()}};
 }
 
-/// The name of the run's folder, by which the run is found.
+/// Returns the name of the run's folder, which identifies the run in requests.
 std::string folder_name(const run::record& r) { return r.folder.substr(r.folder.rfind('/') + 1); }
 
 std::string text_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
@@ -282,8 +282,8 @@ std::string hindrance(const view& v) {
     using kind = telemetry::bottleneck::kind;
     if (v.phase != run_phase::running) return v.notice.empty() ? "no pipeline is running" : v.notice;
     if (!v.led) return v.notice.empty() ? "no supervisor controls the run" : v.notice;
-    // The block does not distinguish a stage that is down from a stage that is starting, but the supervisor
-    // does.
+    // The supervisor's report distinguishes a stage that is down from a stage that is starting; the control
+    // block does not.
     const std::string& known = v.whole.limit_kind;
     if (known == "down" || known == "paused" || known == "vacant") return v.whole.limit_text;
     const telemetry::bottleneck limit = limit_of(v);

@@ -8,9 +8,9 @@
 
 namespace carousel::viewer::web {
 
-// A run's state as JSON, for the dashboard and for programs. The keys are stable: new ones may be added, but
-// none is removed or changes its meaning without another "version". A number is in the unit that its key ends
-// in (_s, _ms, _bytes); shares are 0..1; unknown values are null.
+// A run's state as JSON, for the dashboard and for programs. The keys are stable: new keys may be added, but
+// if a key is removed or changes its meaning, "version" changes, too. The unit of a number is the end of its
+// key (_s, _ms, _bytes); shares are 0..1; unknown values are null.
 // /status.json:
 //   version 2 · phase "waiting" | "running" | "ended" · notice: a sentence, "": no problem ·
 //   may_act: false if actions lack the token · problems [sentences], as in `carousel ps --json`
@@ -53,24 +53,24 @@ namespace carousel::viewer::web {
 //   age_s [...] · stages [{name, frames_per_second [...], latency_p99_ms [...]}] ·
 //   rings [{stage, bytes_per_second [...]}] · end_to_end_p99_ms [...] · deaths [{age_s, stage}]
 
-/// The stream's state for one viewer.
+/// The state of the stream, as one viewer sees it.
 struct stream_status {
     bool open = false;
     u32 most = 0;  ///< maximum number of viewers at the same time
 };
 [[nodiscard]] std::string status_json(const view& v, const picture_status& p, const stream_status& stream,
                                       bool may_act, u64 now);
-/// Returns one sentence: the reason why frames cannot advance, or that no supervisor controls the run; "":
-/// neither.
+/// Returns one sentence: why frames cannot advance, or that no supervisor controls the run. Returns "" if
+/// neither is the case.
 [[nodiscard]] std::string hindrance(const view& v);
 [[nodiscard]] std::string history_json(const view& v, u64 now);
 
 // The run's metrics in the Prometheus text format (version 0.0.4). Names and units are stable, like the keys
 // of /status.json.
 
-/// Returns the metrics of the run; without a run only carousel_up 0. `now`: CLOCK_MONOTONIC, ns. The instance
-/// of a stage has the label stage_instance, because Prometheus uses `instance` for the scraped address and
-/// would rename ours to exported_instance.
+/// Returns the metrics of the run; if there is no run, only "carousel_up 0". `now`: CLOCK_MONOTONIC, ns. The
+/// instance of a stage has the label stage_instance, because Prometheus uses `instance` for the scraped
+/// address and would rename ours to exported_instance.
 [[nodiscard]] std::string metrics_text(const view& v, u64 now);
 
 // The answers for probes of a service or container manager. These answers need no token and are made from the

@@ -12,8 +12,7 @@ namespace {
 
 using boost::beast::error_code;
 constexpr auto write_patience = std::chrono::seconds(20);
-constexpr int send_buffer_bytes = 256 * 1024;  // small, because buffered pictures would reach a slow client
-                                               // too late
+constexpr int send_buffer_bytes = 256 * 1024;  // small: buffered pictures would arrive too late
 constexpr std::size_t longest_viewer = 64;
 constexpr std::string_view boundary = "carousel-frame";
 
@@ -50,7 +49,7 @@ void connection::begin_stream(std::string_view query) {
                              });
 }
 
-// Reads, to detect a client that leaves while there are no pictures to send.
+// Reads from the socket, in order to detect that the client leaves while there are no pictures to send.
 void connection::watch_for_end() {
     stream_.expires_never();
     stream_.async_read_some(boost::asio::buffer(sink_),
@@ -72,7 +71,8 @@ void connection::send_picture() {
     sending_ = true;
     part_ = fmt::format("Content-Type: image/jpeg\r\nContent-Length: {}\r\nX-Carousel-Frame: {}\r\n\r\n",
                         under_way_->bytes.size(), under_way_->ring_sequence);
-    // Sent immediately: browsers show a part only when the next one begins.
+    // The boundary is sent immediately after the picture, because browsers show a part only when the next one
+    // begins.
     static const std::string tail = fmt::format("\r\n--{}\r\n", boundary);
     const std::array<boost::asio::const_buffer, 3> parts{
         boost::asio::buffer(part_), boost::asio::buffer(under_way_->bytes), boost::asio::buffer(tail)};

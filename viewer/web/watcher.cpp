@@ -91,7 +91,8 @@ void watcher::find_run() {
         const auto next = std::find_if(runs.begin(), runs.end(),
                                        [this](const run::record& r) { return r.folder == view_.run.folder; });
         if (next == runs.end()) return;
-        // `next` is the same run, which a supervisor may have adopted after all, or its successor.
+        // `next` is either the same run, which a supervisor may have taken over after all, or the next run of
+        // that name.
         const bool same = next->run_id == view_.run.run_id;
         const bool adopted = same && observer_ && observer_->poll().liveness.state == run::liveness::led;
         if (adopted || (!same && follows_)) attach(*next);
@@ -124,7 +125,7 @@ void watcher::attach(const run::record& r) {
     try {
         run::observer found(r, run::observer::access::take_leases);
         observer_.emplace(std::move(found));
-    } catch (const error& e) {  // the run is starting or ending
+    } catch (const error& e) {  // for example, the run is starting or ending
         view_.notice = e.what();
         return;
     }
@@ -134,19 +135,19 @@ void watcher::attach(const run::record& r) {
     }
     view_.run = r;
     view_.phase = run_phase::running;
-    view_.led = true;  // assumed until the first check, a moment later
+    view_.led = true;  // assumed until the first check, which follows soon
     view_.notice.clear();
     control_.aim(r.socket(), r.run_id);
     begin_with_block();
 }
 
 void watcher::begin_with_block() {
-    sampler_.reset();  // destroyed first, because it reads the block that mapped_ keeps mapped
+    sampler_.reset();  // destroyed first, because it reads the block, which mapped_ keeps mapped
     mapped_ = observer_->mapped();
     sampler_ = std::make_unique<sampler>(mapped_->observed->block(), sample_every_ns);
     tracker_ = telemetry::rate_tracker();
     view_.report.clear();
-    // A recreated block may have other fields, so the earlier reply is no longer valid.
+    // A recreated block may have other parameters, so the earlier reply is no longer valid.
     control_.ask_parameters_again();
     parameters_known_ = false;
     view_.schema = {};
@@ -194,7 +195,7 @@ void watcher::read() {
     view_.notice = observer_->notice(now_ns(), view_.snap.supervisor_heartbeat_ns);
 }
 
-// Keeps the last known hosts if the supervisor does not reply.
+// If the supervisor does not reply, the last known hosts are kept.
 void watcher::take_hosts() {
     std::vector<host_report> reported = control_.hosts();
     if (reported.empty()) return;

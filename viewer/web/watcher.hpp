@@ -1,10 +1,10 @@
 #pragma once
-// The dashboard's connection to a run: a thread that finds the run, reads it ten times per second and detects
-// the death or replacement of its supervisor, the recreation of its memory, and its end. After the end of the
-// run, the next run of the same name is watched if `follows` is set; a run of another name is watched only if
-// a user chooses it. Actions contain the run id that was shown, so that no action reaches a later run. The
-// server reads the view under a lock that is held for fractions of a millisecond. Never throws: errors become
-// a sentence in view::notice.
+// The dashboard's connection to a run. A thread finds the run, reads its state ten times per second, and
+// detects when its supervisor dies or is replaced, when its memory is recreated, and when it ends. After the
+// end of the run, the next run of the same name is watched if `follows` is set; a run of another name is
+// watched only if a user chooses it. A request for an action contains the id of the run that was shown, so
+// that it is never applied to a later run. The server reads the view under a lock that is held for fractions
+// of a millisecond. Never throws: errors become a sentence in view::notice.
 
 #include <condition_variable>
 #include <map>
@@ -27,22 +27,22 @@ namespace carousel::viewer::web {
 enum class run_phase : u8 { waiting, running, ended };
 [[nodiscard]] const char* name_of(run_phase p) noexcept;
 
-/// The run as last read.
+/// The state of the run when it was last read.
 struct view {
     run_phase phase = run_phase::waiting;
     run::record run;
-    std::vector<run::record> choices;  ///< while no run is watched: the runs to choose
+    std::vector<run::record> choices;  ///< the runs that a user can choose while no run is watched
     std::string notice;                ///< one sentence on the connection; "": no problem
     telemetry::snapshot snap;
     telemetry::rates rates;
     telemetry::history past{0.25, 480};  ///< two minutes
     telemetry::event_tracker events;
-    std::vector<seat_report> report;  ///< states as reported by the supervisor; may be empty
-    run_report whole;                 ///< the same for the run; empty without a supervisor
-    bool led = false;                 ///< a supervisor controls the run
+    std::vector<seat_report> report;  ///< the supervisor's report on each seat; may be empty
+    run_report whole;                 ///< the supervisor's report on the run; empty without a supervisor
+    bool led = false;                 ///< true if a supervisor controls the run
     std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last reported
     std::map<std::string, std::string> other_ring_names;  ///< control_client::other_ring_names
-    /// schema of snap.parameters; empty: no parameters, or not known yet
+    /// schema of snap.parameters; empty if there are no parameters, or if they are not known yet
     ring::parameter_schema schema;
     /// The supervisor's report on a seat, or null.
     [[nodiscard]] const seat_report* report_of(u32 seat) const;
@@ -50,8 +50,8 @@ struct view {
 
 class watcher {
 public:
-    /// `name`: the run's name; "": the only run. The first run found is watched until it ends, and then the
-    /// next one of the same name if `follows` is set.
+    /// `name` is the run's name; "": the only running one. The first run that is found is watched until it
+    /// ends; after that, the next run of the same name is watched if `follows` is set.
     explicit watcher(std::string name, bool follows = true);
     ~watcher();
     watcher(const watcher&) = delete;
@@ -65,8 +65,8 @@ public:
     }
     /// Null while no run is watched.
     [[nodiscard]] std::shared_ptr<const run::mapped_block> attached();
-    /// Watches the run of that name from now on. Returns false if no such run can be watched, or a run is
-    /// being watched already.
+    /// Watches the run of that name from now on. Returns false if there is no such run, or if a run is being
+    /// watched already.
     [[nodiscard]] bool choose(const std::string& name);
     /// Adds a line to the event log.
     void log_event(telemetry::event_kind kind, const std::string& text);
@@ -96,8 +96,8 @@ private:
     std::condition_variable wake_;
     bool stop_ = false;
     view view_;
-    std::optional<run::observer> observer_;  ///< observer of the watched run; kept after the run's end, in
-                                             ///< case a supervisor takes it over after all
+    std::optional<run::observer> observer_;  ///< observes the watched run; kept after the end of the run, in
+                                             ///< case a supervisor takes the run over after all
     std::shared_ptr<const run::mapped_block> mapped_;  ///< null while no run is watched
     std::thread thread_;
 };

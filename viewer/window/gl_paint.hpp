@@ -1,6 +1,6 @@
 #pragma once
-// Draws ImGui's draw data into the bound framebuffer: the whole window or, if the framebuffer keeps its
-// pixels, only the changed part.
+// Draws ImGui's draw data into the bound framebuffer. If the framebuffer keeps its pixels, only the changed
+// part of the window is drawn, otherwise the whole window.
 
 #include <epoxy/gl.h>
 #include <imgui.h>
@@ -23,16 +23,15 @@ namespace carousel::viewer {
 
 class gl_paint {
 public:
-    /// `pixels_stay`: the framebuffer keeps its pixels until the next frame, and drawing less saves time, as
-    /// on a software GL.
+    /// `pixels_stay` is true if the framebuffer keeps its pixels until the next frame, and if drawing fewer
+    /// pixels saves time, as on a software GL.
     explicit gl_paint(bool pixels_stay) : pixels_stay_(pixels_stay) {}
 
     /// Paints a frame of w x h pixels. If the framebuffer keeps its pixels, paints only the boxes of
     /// redraw::changed() and modifies `data` for that. Returns false if there was nothing to paint.
     bool paint(ImDrawData* data, i32 w, i32 h, u64 picture_version, bool everything) {
         glViewport(0, 0, w, h);
-        const ImU32 ground_color = theme::colors().panel;  // the panels' background, which then costs only
-                                                           // the clear
+        const ImU32 ground_color = theme::colors().panel;  // so the panels need no background of their own
         const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(ground_color);
         glClearColor(ground.x, ground.y, ground.z, 1);
         const u64 pixels = u64(std::max(0, w)) * u64(std::max(0, h));
@@ -66,7 +65,7 @@ public:
     }
     /// To be called if the framebuffer has lost its pixels.
     void forget() noexcept { redraw_.forget(); }
-    /// The share of all pixels of all frames that was painted.
+    /// Returns the number of painted pixels divided by the number of pixels of all frames.
     [[nodiscard]] f64 painted_share() const noexcept {
         return all_ > 0 ? static_cast<f64>(painted_) / static_cast<f64>(all_) : 0;
     }
@@ -89,7 +88,7 @@ inline bool is_software_gl() {
            text.find("Software Rasterizer") != text.npos;
 }
 
-// Reads the bound framebuffer. GL's rows start at the bottom, a picture's at the top.
+// Reads the bound framebuffer. GL's rows begin at the bottom, but a picture's rows begin at the top.
 
 [[nodiscard]] inline std::vector<u8> read_framebuffer(u32 width, u32 height) {
     std::vector<u8> rows(std::size_t{width} * height * 4);

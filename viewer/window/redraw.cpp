@@ -104,7 +104,7 @@ void redraw::scan(const ImDrawData& data, u64 picture_version) {
     });
 }
 
-// Runs of tiles in a row, merged with the run of the same columns above.
+// Each box is a run of tiles in a row, merged with runs of the same columns in the rows above.
 std::vector<pixel_box> redraw::boxes_of(const std::vector<bool>& wanted) const {
     std::vector<pixel_box> out;
     for (i32 y = 0; y < rows_; ++y)
@@ -123,7 +123,7 @@ std::vector<pixel_box> redraw::boxes_of(const std::vector<bool>& wanted) const {
                 out.push_back(run);
         }
     if (out.size() <= most_boxes) return out;
-    pixel_box all = out.front();  // one box instead, because each box costs a pass over the triangles
+    pixel_box all = out.front();  // a single box instead, because each box costs a pass over the triangles
     for (const pixel_box& b : out)
         all = {std::min(all.left, b.left), std::min(all.top, b.top), std::max(all.right, b.right),
                std::max(all.bottom, b.bottom)};
@@ -187,8 +187,8 @@ void restrict_to(ImDrawData& data, const std::vector<pixel_box>& boxes) {
                 }
                 kept.ElemCount = static_cast<unsigned>(indices.Size) - kept.IdxOffset;
                 if (kept.ElemCount == 0) continue;
-                // The backend truncates min.x, height - max.y and both differences. So with a fractional
-                // scale the rectangle aims inside the pixels.
+                // The backend truncates min.x, height - max.y and both differences. So if the scale is
+                // fractional, the rectangle's edges are moved slightly into the pixels.
                 const f32 in = pixels.scale.x == 1 && pixels.scale.y == 1 ? 0 : 0.125F;
                 kept.ClipRect = ImVec4((part.left + in) / pixels.scale.x + pixels.origin.x,
                                        (part.top - 2 * in) / pixels.scale.y + pixels.origin.y,

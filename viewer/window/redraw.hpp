@@ -1,7 +1,7 @@
 #pragma once
 // Determines which parts of a window must be drawn again. A software GL takes time for every pixel, and few
 // pixels of a window change from one frame to the next. This class compares ImGui's draw data with that of
-// the last drawing, tile by tile, independently of the panels.
+// the last drawing, tile by tile; the panels need not report changes.
 //
 // Requires a window that keeps its pixels (a single buffer): see window_glfw.cpp. Contains no GL. Main thread
 // only.
@@ -14,7 +14,7 @@ struct ImDrawData;
 
 namespace carousel::viewer {
 
-/// Pixels from the window's upper left corner; right and bottom are exclusive.
+/// A box in pixels, counted from the window's upper left corner; right and bottom are exclusive.
 struct pixel_box {
     i32 left = 0, top = 0, right = 0, bottom = 0;
     bool operator==(const pixel_box&) const = default;
@@ -25,10 +25,10 @@ public:
     static constexpr i32 tile = 64;  ///< pixels; llvmpipe's tiles have the same size and origin
     static constexpr std::size_t most_boxes = 24;
 
-    /// Returns the disjoint boxes that differ from the last drawing; from now on they count as drawn.
-    /// `picture_version` identifies the contents of every texture except the font's. With `everything` false,
-    /// only tiles that contain or contained such a picture are checked; the other tiles wait for the next
-    /// call with `everything` true.
+    /// Returns disjoint boxes that contain all differences from the last drawing; from now on these boxes
+    /// count as drawn. `picture_version` identifies the contents of every texture except the font's. If
+    /// `everything` is false, only tiles that contain such a picture, or contained one, are checked; the
+    /// other tiles are checked in the next call with `everything` true.
     [[nodiscard]] std::vector<pixel_box> changed(const ImDrawData& data, u64 picture_version,
                                                  bool everything);
 
@@ -48,8 +48,8 @@ private:
     std::vector<tile_state> drawn_;  ///< empty: unknown
 };
 
-/// Keeps only the triangles of the draw data that touch the boxes, clipped to them. The backend can draw the
-/// result as usual.
+/// Removes all triangles from the draw data that do not touch the boxes, and clips the others to the boxes.
+/// The backend can draw the result as usual.
 void restrict_to(ImDrawData& data, const std::vector<pixel_box>& boxes);
 
 }  // namespace carousel::viewer

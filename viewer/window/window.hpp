@@ -1,9 +1,8 @@
 #pragma once
-// The interface of what the viewer draws on. There are three implementations: a GLFW window, an offscreen GL
-// surface (EGL without a display), and a null window (the interface is laid out and discarded). All code
-// above this interface is the same for each of them.
-// Main thread only. An ImGui context is current in every call; the GL context, if any, is current from make_*
-// to the destructor.
+// The interface of the surfaces on which the viewer draws. There are three implementations: a GLFW window, an
+// offscreen GL surface (EGL without a display), and a null window (the panels are laid out, but not drawn).
+// Code that uses this interface is the same for each of them. Main thread only. An ImGui context is current
+// in every call; the GL context, if any, is current from make_* to the destructor.
 
 #include <memory>
 #include <string>
@@ -16,7 +15,7 @@ struct ImDrawData;
 
 namespace carousel::viewer {
 
-/// A key as its upper-case ASCII character, or one of these codes.
+/// A key is represented by its upper-case ASCII character, or by one of these codes.
 namespace key {
 inline constexpr int escape = 256, left = 257, right = 258, up = 259, down = 260, f1 = 261, f12 = 272;
 }
@@ -33,8 +32,8 @@ struct window_options {
 class window {
 public:
     virtual ~window() = default;
-    /// Takes the input since the last call and begins an ImGui frame. Returns false if the user closes the
-    /// window.
+    /// Takes the input since the last call and begins an ImGui frame. Returns false if the user has closed
+    /// the window.
     virtual bool begin_frame() = 0;
     /// Draws and shows the output of ImGui::Render(), which it may modify. `picture_version` identifies the
     /// contents of the textures.
@@ -47,30 +46,31 @@ public:
     [[nodiscard]] virtual std::vector<u8> read_pixels(u32& width, u32& height) = 0;
     [[nodiscard]] virtual std::string description() const = 0;
     virtual void set_title(const std::string&) {}
-    /// Waits until the next frame is due, `every_ns` after the last one; input may end a long wait early.
+    /// Waits until the next frame is due, which is `every_ns` after the last one; input may end a long wait
+    /// earlier.
     virtual void pace(u64 every_ns);
-    /// Screen units, to be stored between runs.
+    /// Returns the window's size in screen units, to be stored between runs.
     virtual void size(i32& width, i32& height) const = 0;
     /// True if the window is not visible (minimised), so that it need not be drawn at full rate.
     [[nodiscard]] virtual bool hidden() const noexcept { return false; }
-    /// The share of the pixels of all frames that was painted (on a software GL, unchanged pixels are not
-    /// painted).
+    /// Returns the number of painted pixels divided by the number of pixels of all frames (on a software GL,
+    /// unchanged pixels are not painted).
     [[nodiscard]] virtual f64 painted_share() const noexcept { return 1; }
 
 protected:
     u64 next_ns_ = 0;  ///< time when the next frame is due
 };
 
-/// Each function throws device_error (no display, no GL 3.3) with the alternatives in its message.
+/// Each function throws device_error if there is no display or no GL 3.3; the message names the alternatives.
 [[nodiscard]] std::unique_ptr<window> make_glfw_window(const window_options& options);
 [[nodiscard]] std::unique_ptr<window> make_offscreen_window(const window_options& options);
 [[nodiscard]] std::unique_ptr<window> make_null_window(const window_options& options);
 
-// Makes the interop of this build: window/cuda with CUDA, none without. The interop needs GL, so only a
-// window uses it.
+// Creates the interop of this build: with CUDA, that of window/cuda; without CUDA, there is none. The interop
+// needs GL, so only a window uses it.
 
-/// Returns null if interop is not available, with the reason in `why_not` ("GL runs on llvmpipe, not on the
-/// ring's GPU").
+/// If interop is not available, returns null and sets `why_not` to the reason ("GL runs on llvmpipe, not on
+/// the ring's GPU").
 [[nodiscard]] std::unique_ptr<interop> make_interop(const device::device_id& device, u64 bytes,
                                                     std::string& why_not);
 

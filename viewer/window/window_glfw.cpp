@@ -25,7 +25,7 @@ namespace carousel::viewer {
 namespace {
 
 constexpr u64 frame_ns = ns_per_s / 60;
-constexpr u64 figures_ns = 50 * ns_per_ms;  ///< on a software GL everything but the picture is painted at
+constexpr u64 figures_ns = 50 * ns_per_ms;  ///< on a software GL, everything except the picture is painted at
                                             ///< this interval, unless the window is in use
 constexpr u64 used_ns = 300 * ns_per_ms;    ///< the window counts as in use for this time after an input
 
@@ -62,8 +62,8 @@ int key_of(int glfw) {
 class glfw_window final : public window {
 public:
     explicit glfw_window(const window_options& o) {
-        // Never synchronise with a display, see glfwSwapInterval() below; NVIDIA's driver also has this
-        // switch.
+        // The viewer never synchronises with a display (see glfwSwapInterval() below); NVIDIA's driver needs
+        // this variable in addition.
         ::setenv("__GL_SYNC_TO_VBLANK", "0", 0);
         if (glfwInit() != GLFW_TRUE)
             throw device_error(fmt::format(
@@ -71,15 +71,15 @@ public:
                 "--screenshot FILE",
                 last_glfw_error(), std::getenv("DISPLAY") != nullptr ? std::getenv("DISPLAY") : "not set"));
         open(o);
-        // On a software GL, painting takes time from the pipeline's cores. A single buffer keeps its pixels,
-        // so that only changes are painted.
+        // On a software GL, painting uses cores that the pipeline needs. A single buffer is used, because it
+        // keeps its pixels, so that only changes are painted.
         if (is_software_gl()) {
             glfwDestroyWindow(window_);
             if (try_open(o, false)) {
                 GLboolean two = GL_TRUE;
                 glGetBooleanv(GL_DOUBLEBUFFER, &two);
                 single_ = two == GL_FALSE;
-            } else {  // EGL has no single buffer
+            } else {  // EGL does not offer a single buffer
                 (void)last_glfw_error();
                 open(o);
             }
@@ -114,11 +114,11 @@ public:
         ImGui_ImplOpenGL3_NewFrame();
         ImGui_ImplGlfw_NewFrame();
         ImGuiIO& io = ImGui::GetIO();
-        // A window resized to nothing is laid out for one pixel and not drawn.
+        // If the window is resized to nothing, it is laid out for one pixel and not drawn.
         io.DisplaySize = ImVec2(std::max(io.DisplaySize.x, 1.0F), std::max(io.DisplaySize.y, 1.0F));
         io.DeltaTime = std::max(io.DeltaTime, 1e-4F);
         ImGui::NewFrame();
-        // Checked here because ImGui::Render() clears the wheel.
+        // The wheel is checked here, because ImGui::Render() clears it.
         if (io.MouseWheel != 0 || io.MouseWheelH != 0) used_at_ns_ = now_ns();
         return glfwWindowShouldClose(window_) == GLFW_FALSE;
     }
@@ -179,7 +179,7 @@ public:
     void pace(u64 every_ns) override {
         if (hidden()) every_ns = std::max(every_ns, 6 * frame_ns);
         if (every_ns <= 2 * frame_ns) return window::pace(every_ns);
-        const u64 now = now_ns();  // nothing changes, so the viewer sleeps until there is input
+        const u64 now = now_ns();  // as nothing changes, the viewer sleeps until there is input
         if (now < next_ns_) glfwWaitEventsTimeout(static_cast<f64>(next_ns_ - now) / 1e9);
         next_ns_ = std::max(now_ns(), std::min(next_ns_, now + every_ns)) + every_ns;
     }
@@ -213,9 +213,9 @@ private:
         window_ = glfwCreateWindow(width, height, o.title.c_str(), nullptr, nullptr);
         if (window_ == nullptr) return false;
         glfwMakeContextCurrent(window_);
-        // Never synchronise with a display: a driver may make the GPU itself wait for the display (seen on an
-        // H200 with a virtual display: one second per frame, during which no other process could use that
-        // GPU). app.cpp limits the frame rate.
+        // The viewer never synchronises with a display, because a driver may make the GPU itself wait for the
+        // display (seen on an H200 with a virtual display: one second per frame, during which no other
+        // process could use that GPU). app.cpp limits the frame rate.
         glfwSwapInterval(0);
         return true;
     }

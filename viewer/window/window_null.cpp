@@ -22,7 +22,7 @@ public:
         }
         io.DisplaySize = ImVec2(static_cast<float>(width_), static_cast<float>(height_));
         io.DeltaTime = 1.0F / 60.0F;
-        io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // long lists then need no 32-bit indices
+        io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // avoids 32-bit indices
         ImGui::NewFrame();
         return true;
     }

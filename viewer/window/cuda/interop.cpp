@@ -3,7 +3,7 @@
 #include "viewer/window/window.hpp"
 
 #include <epoxy/gl.h>
-// Must follow epoxy, which replaces GL/gl.h, included by the next header.
+// The next header includes GL/gl.h, so it must follow epoxy, which replaces GL/gl.h.
 #include <cuda_gl_interop.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ public:
     }
     void copy(device::queue& q, const std::byte* from) override {
         auto* stream = static_cast<cudaStream_t>(q.native_stream());
-        unmap(stream);  // a copy that failed half-way has left the resource mapped
+        unmap(stream);  // if a copy has failed half-way, the resource is still mapped
         CAROUSEL_CUDA_RUN("the viewer", cudaGraphicsMapResources(1, &resource_, stream));
         mapped_ = true;
         stream_ = stream;
