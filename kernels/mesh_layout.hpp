@@ -27,7 +27,7 @@ inline constexpr u32 mesh_version = 3;         ///< 2 added vertex lists; 3 made
 /// Maximum values that the kernels accept: triangle ids of all instances must stay below 2^32 - 1.
 inline constexpr u32 max_texture_extent = 16384;
 
-inline constexpr u32 max_texture_levels = 15;  ///< for max_texture_extent
+inline constexpr u32 max_texture_levels = 15;  ///< levels of a texture with the largest side
 inline constexpr u32 max_textures = 65536;
 inline constexpr u64 max_texels = 0xf0000000ULL;  ///< limit for all textures of a mesh together, because
                                                   ///< texel numbers are 32-bit

@@ -17,7 +17,7 @@ struct shading {
     f32 scale_x, scale_y;  ///< 2 / width, 2 / height
     u32 texture_width, texture_height;
     u32 mapped;       ///< 1: there are mip levels or several textures, and they are sampled as in mip.hpp
-    u32 texel_count;  ///< of all textures
+    u32 texel_count;  ///< number of texels of all textures
     texture_record texture;  ///< the texture, if there is only one
 };
 

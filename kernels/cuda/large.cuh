@@ -43,8 +43,8 @@ __device__ __forceinline__ void raster_lanes(const raster_args& a, u32 lanes, co
     }
 }
 
-/// The same for slivers. This is a separate function so that it does not increase the number of registers in
-/// the more frequent cases.
+/// Like raster_lanes, for slivers. This is a separate function so that it does not increase the number of
+/// registers in the more frequent cases.
 __device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, const screen_triangle& mine,
                                             u32 id) {
     for (; lanes != 0; lanes &= lanes - 1) {

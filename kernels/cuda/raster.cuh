@@ -220,7 +220,7 @@ __device__ __forceinline__ void raster_by_spans(const raster_args& a, const scre
             if (next_pixel[i] > 0) begin = max_(begin, crossing);
             if (next_pixel[i] < 0) end = min_(end, crossing);
         }
-        if (begin > end + 1.0F) continue;  // also covers values that do not fit in an i32
+        if (begin > end + 1.0F) continue;  // also skips values that do not fit in an i32
         const i32 from = to_i32(max_(begin - 0.1F, 0.0F)), to = min_(to_i32(end + 0.1F), last);
 #pragma unroll
         for (int i = 0; i < 3; ++i) w[i] += from * next_pixel[i];

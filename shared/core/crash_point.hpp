@@ -20,7 +20,7 @@ namespace carousel {
 enum class crash_point : u8 {
     // attach and set-up of a stage
     process_started,  ///< the program runs, but the supervisor does not know of it
-    connected,        ///< to the supervisor's socket
+    connected,        ///< the process is connected to the supervisor's socket
     introduced,       ///< hello is sent, the reply is not read yet
     memory_received,  ///< the fds are received, nothing is mapped yet
     segment_mapped,   ///< the control block is mapped, the entry is not claimed yet
@@ -30,7 +30,7 @@ enum class crash_point : u8 {
     links_mapped,
     events_published,
     asset_loading,  ///< the asset is marked LOADING by this process
-    asset_loaded,   ///< filled, still LOADING
+    asset_loaded,   ///< the asset is filled, but still LOADING
     prepared,       ///< the set-up is complete, the entry is not LIVE yet
     live,           ///< the entry is LIVE, which is not yet reported to the supervisor
     ready_reported,
@@ -38,7 +38,7 @@ enum class crash_point : u8 {
     took_over,    ///< a standby has become the holder of its seat, and has leased nothing yet
     // a frame: lease
     job_chosen,         ///< a frame is chosen, the job word is still IDLE
-    job_opened,         ///< OPEN, nothing leased
+    job_opened,         ///< the job word is OPEN, nothing is leased yet
     sequence_leased,    ///< (source) the frame's number is LEASED
     input_leased,       ///< one input is LEASED
     slot_filled,        ///< an output slot is FILL, its header is still the previous frame's
@@ -55,7 +55,7 @@ enum class crash_point : u8 {
     slot_ready,      ///< the slot is READY, no process has been woken yet
     number_done,     ///< (source) the frame's number waits for the next lap
     input_done,      ///< one input is DONE
-    job_idle,        ///< IDLE again, nothing freed
+    job_idle,        ///< the job word is IDLE again, nothing is freed yet
     end_claimed,     ///< (source) the source has stored its claim that its stream ends before this frame; no
                      ///< process has read the claim yet
     end_known,  ///< (source) END confirms the claim; the frame, which does not exist, still occupies a number

@@ -16,7 +16,7 @@ namespace carousel {
 
 /// The limits of one channel.
 struct json_limits {
-    std::size_t bytes;  ///< of the text
+    std::size_t bytes;  ///< length of the text
     u32 depth;          ///< nesting depth of arrays and objects
 };
 

@@ -20,7 +20,7 @@ struct kernel_launch {
         const void* at = nullptr;
         u32 bytes = 0;
     };
-    const char* name = "";         ///< for messages
+    const char* name = "";         ///< for error messages
     const void* kernel = nullptr;  ///< the function's address on the host
     std::array<u32, 3> blocks{1, 1, 1}, threads{1, 1, 1};
     u32 shared_bytes = 0;
@@ -71,7 +71,7 @@ public:
         std::string name;
         kernel_launch launch;          ///< the launch, except the addresses of its arguments
         std::vector<std::byte> bytes;  ///< the arguments' values
-        std::vector<void*> arguments;  ///< into `bytes`
+        std::vector<void*> arguments;  ///< addresses of the values in `bytes`
         bool changed = false;          ///< an argument has changed; the code that runs the launch clears it
     };
     /// Begins a frame.

@@ -115,7 +115,7 @@ struct pool_state {
     u64 bytes = 0, free_bytes = 0;
     u64 largest_free_bytes = 0;  ///< longest free run, which is the most that one acquire() can get
     u32 blocks = 0;              ///< blocks owned by processes, including dead processes before their fence
-    u32 travelling = 0;          ///< carried by queues
+    u32 travelling = 0;          ///< blocks that queues carry
 };
 
 /// Memory that is allocated in blocks, first fit. A block consists of units of a fixed size.

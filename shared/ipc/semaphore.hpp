@@ -100,7 +100,7 @@ public:
 private:
     struct in_front {
         u32 waiting = 0;
-        u64 first = 0;  ///< of them
+        u64 first = 0;  ///< ticket of the first of these waiters
     };
     [[nodiscard]] std::optional<u64> join();
     [[nodiscard]] bool in_line(u64 ticket) const;

@@ -57,7 +57,7 @@ struct alignas(64) directory_entry {
     word state;
     u64 offset, bytes;  ///< range of the primitive, from the start of the space
     u64 what, count, each, more;
-    u64 gpu_offset, gpu_bytes;  ///< in the GPU memory
+    u64 gpu_offset, gpu_bytes;  ///< range of the primitive in the GPU memory
     char name[longest_name + 8];
     u64 type;
     [[nodiscard]] shape shaped() const { return {static_cast<kind>(what), count, each, more, type}; }

@@ -18,7 +18,7 @@ namespace carousel::ipc {
 struct holding {
     std::string primitive;
     std::string as;  ///< "permits", "in line", "blocks", "claimed", "popping", "leased", "tasks", ...
-    u64 count = 0, bytes = 0;  ///< bytes: of blocks
+    u64 count = 0, bytes = 0;  ///< bytes: size of the blocks
 };
 BOOST_DESCRIBE_STRUCT(holding, (), (primitive, as, count, bytes))
 struct client_view {

@@ -13,7 +13,7 @@ enum class step : u8 {
     entry_fenced,    ///< the entry is FENCED, nothing of the client is repaired yet
     entry_freed,     ///< the entry is repaired, and free for another client
     // a semaphore
-    line_joined,      ///< in the line
+    line_joined,      ///< the client is in the line
     turn_checked,     ///< some of the earlier waiters, or some permits, are counted
     turn_known,       ///< the client may take a permit, and has none yet
     permit_taken,     ///< the client holds a permit, and is still in the line
@@ -22,16 +22,16 @@ enum class step : u8 {
     line_passed,      ///< the first waiter is removed because it was late; no waiter is woken yet
     // a queue
     cell_claimed,    ///< the cell is claimed, its element is not written yet
-    cell_written,    ///< written, not published
+    cell_written,    ///< the element is written, not published yet
     cell_published,  ///< the cell is published, no waiter is woken yet
     cell_passed,     ///< a consumer checks the next cell
     cell_popping,    ///< the element is popped, but not copied yet
-    cell_leased,     ///< leased, not committed
+    cell_leased,     ///< the element is leased, not committed yet
     cell_consumed,   ///< the cell is free for the next round, no waiter is woken yet
     cell_returned,   ///< a live client has given the element back
     // a work queue
     task_filling,    ///< the place is claimed, the task is not written yet
-    task_written,    ///< written, not claimable yet
+    task_written,    ///< the task is written, not claimable yet
     task_submitted,  ///< the task waits, no waiter is woken yet
     task_claimed,
     task_committed,
@@ -40,7 +40,7 @@ enum class step : u8 {
     // a pool
     serial_drawn,    ///< a serial has been drawn, no block has it yet
     head_claimed,    ///< the first unit of a block is claimed
-    body_claimed,    ///< a further one
+    body_claimed,    ///< a further unit of the block is claimed
     block_owned,     ///< the block is complete
     block_leaving,   ///< the block is being freed, none of its units is free yet
     body_freed,      ///< a unit other than the first is freed
@@ -58,13 +58,13 @@ enum class step : u8 {
     // a repair, in the holder
     repair_begun,
     word_repaired,  ///< one word is repaired
-    loss_marked,    ///< LOST, not counted
-    loss_counted,   ///< counted, still LOST
+    loss_marked,    ///< the place is LOST, the loss is not counted yet
+    loss_counted,   ///< the loss is counted, the place is still LOST
     repair_done,
     // a repair process, in the holder
     repairer_started,   ///< the repair process has no instructions, and its id is not stored yet
     repairer_named,     ///< the id of the repair process is stored in the space
-    repairer_notified,  ///< it repairs
+    repairer_notified,  ///< the repair process repairs the words
     repairer_replied,   ///< the repair process has replied, and no entry is free yet
     count_
 };

@@ -29,7 +29,7 @@ bool style_key(model& m, const key_press& k);
 
 /// The picture's rectangle on the screen, and the rectangle that the panel has for it.
 struct picture_place {
-    ImVec2 low, high;  ///< of the whole picture
+    ImVec2 low, high;  ///< rectangle of the whole picture
     ImVec2 room_low, room_high;
 };
 

@@ -28,7 +28,7 @@ enum class run_phase : u8 {
 /// The picture and its view settings.
 struct picture_model {
     u32 width = 0, height = 0;            ///< 0: none yet
-    u64 ring_sequence = 0, shown_ns = 0;  ///< of the last complete frame
+    u64 ring_sequence = 0, shown_ns = 0;  ///< number and time of the last complete frame
     std::string stage, path, problem;     ///< problem: the reason why there is no picture
     picture_choice wanted;                ///< set by panels; the styles, too
     picture_styles styles;
@@ -61,8 +61,7 @@ struct model {
     std::string chosen;                ///< set by a panel: name of the run to watch
     std::string ending;                ///< if ended: "demo has ended: exit code 0"
     std::string notice;                ///< one sentence on the connection; "": no problem
-    u64 now_ns = 0;                    ///< in deterministic pictures the time of the snapshot, otherwise the
-                                       ///< clock
+    u64 now_ns = 0;                    ///< the clock; if pictures are deterministic, the time of the snapshot
     telemetry::snapshot snap;
     telemetry::rates rates;
     telemetry::history past;

@@ -73,9 +73,9 @@ private:
     telemetry::rate_tracker tracker_;
     u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
     parameter_sync parameters_;
-    bool schema_known_ = false;   ///< of the watched block
+    bool schema_known_ = false;   ///< the schema of the watched block is known
     std::string attach_problem_;  ///< why the run that was found cannot be watched
-    bool was_paused_ = false;     ///< in the last frame
+    bool was_paused_ = false;     ///< the picture was paused in the last frame
 };
 
 }  // namespace carousel::viewer

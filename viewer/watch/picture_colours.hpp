@@ -44,7 +44,7 @@ enum class range_choice : u8 {
 /// How values become colours.
 struct picture_style {
     range_choice range = range_choice::automatic;
-    f64 low = 0, high = 1;                   ///< of `fixed`
+    f64 low = 0, high = 1;                   ///< the range if it is `fixed`
     std::optional<colour_map> colours = {};  ///< nullopt means viridis for floats and grey for integers
     bool operator==(const picture_style&) const = default;
 };

@@ -64,7 +64,7 @@ enum class picture_way : u8 {
 struct taken_frame {
     std::unique_ptr<device::mapping> bytes;  ///< the plane's bytes; they are in GPU memory if interop is used
     u64 ring_sequence = 0;
-    f64 took_ms = 0;  ///< lease to release
+    f64 took_ms = 0;  ///< time from the lease of the frame to its release
     picture_part used;
     carried_facts carried;
 };
@@ -180,7 +180,7 @@ private:
     [[nodiscard]] bool is_stopping();
 
     std::unique_ptr<ring_tap> first_, compared_;
-    std::vector<shown_picture> places_;  ///< positions of the pictures
+    std::vector<shown_picture> places_;  ///< descriptions of the pictures, with their positions
     u32 width_ = 0, height_ = 0;
     shot front_, ready_, back_;  ///< shown; taken; being taken
     // Used only by the tap's thread.

@@ -36,7 +36,7 @@ struct server_options {
     std::string token;
     std::vector<std::string> hosts;  ///< additional names of this machine (--http-host)
     picture_request request;         ///< the first picture to show
-    f64 fps = 25;                    ///< maximum of the stream
+    f64 fps = 25;                    ///< maximum frame rate of the stream
     int quality = 80;                ///< quality of the JPEG pictures, 1..100
 };
 

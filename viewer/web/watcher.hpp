@@ -90,7 +90,7 @@ private:
     std::unique_ptr<sampler> sampler_;
     telemetry::rate_tracker tracker_;
     telemetry::timeline bars_;
-    bool parameters_known_ = false;  ///< of the attached block
+    bool parameters_known_ = false;  ///< the parameters of the attached block are known
     u64 next_poll_ns_ = 0, next_check_ns_ = 0;
     std::mutex mutex_;  ///< protects all members below
     std::condition_variable wake_;

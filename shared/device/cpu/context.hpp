@@ -57,7 +57,7 @@ public:
     void complete(u64 number) noexcept;
     void fail(u64 number, std::shared_ptr<const failure> why) noexcept;
     [[nodiscard]] bool done();  ///< throws carousel::error if the queue on which it was recorded has failed
-    void wait();                ///< likewise
+    void wait();                ///< throws like done()
 
 private:
     void throw_if_failed() const;

@@ -15,7 +15,7 @@
 namespace carousel::device::cuda {
 
 struct gpu {
-    int ordinal = 0;   ///< in this process only
+    int ordinal = 0;   ///< valid only in this process
     std::string uuid;  ///< 32 lower-case hex digits
     std::string name;  ///< "NVIDIA H200"
     int major = 0, minor = 0;

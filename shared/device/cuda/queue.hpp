@@ -60,8 +60,8 @@ public:
 private:
     const gpu& on_;
     std::string label_;
-    cudaEvent_t shared_ = nullptr;   ///< for importers
-    cudaEvent_t private_ = nullptr;  ///< for this process
+    cudaEvent_t shared_ = nullptr;   ///< the event that other processes import
+    cudaEvent_t private_ = nullptr;  ///< the event that this process waits for
 };
 
 class imported_event final : public device::imported_event {

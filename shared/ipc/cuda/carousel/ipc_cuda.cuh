@@ -48,7 +48,7 @@ namespace carousel::ipc {
 /// The state at some instant, but not a snapshot, because kernels continue meanwhile.
 struct gpu_queue_state {
     u32 waiting = 0;      ///< elements not yet taken
-    u32 claimed = 0;      ///< being written
+    u32 claimed = 0;      ///< elements that are being written
     u32 taken = 0;        ///< popped or leased elements that are not yet consumed
     u64 lost = 0;         ///< elements that a process had popped when it died
     u64 tombs = 0;        ///< cells that a process had claimed and not filled when it died
