@@ -110,7 +110,7 @@ struct entries {
 
 /// The best set that this processor supports; CAROUSEL_SIMD=baseline|avx2|avx512 requests another one.
 [[nodiscard]] const entries& best_entries();
-/// Null if this processor or this build does not support it.
+/// Returns null if this processor or this build does not support it.
 [[nodiscard]] const entries* find_entries(std::string_view name);
 
 // The functions of kernels.hpp on a CPU queue, asynchronous. If `use` is null, best_entries() is used.

@@ -27,7 +27,7 @@ template <described_enum E>
     return name;
 }
 
-/// Empty if no enumerator has this name.
+/// Returns the enumerator with this name, or nothing if there is none.
 template <described_enum E>
 [[nodiscard]] constexpr std::optional<E> enum_named(std::string_view name) noexcept {
     std::optional<E> value;

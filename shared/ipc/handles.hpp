@@ -125,7 +125,7 @@ public:
     /// blocks. Throws config_error if `bytes` exceeds the size of the pool. Requests are not served in order:
     /// a large block may wait longer than a small one.
     [[nodiscard]] held_block acquire(u64 bytes, nanoseconds timeout);
-    /// Empty if no free run is long enough.
+    /// Returns nothing if no free run is long enough.
     [[nodiscard]] std::optional<held_block> try_acquire(u64 bytes);
     [[nodiscard]] pool_state state() const;
 

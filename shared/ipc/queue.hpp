@@ -82,7 +82,7 @@ public:
     queue(queue_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
     /// Returns false if the queue is full, or if the bounded number of attempts failed because of contention.
     [[nodiscard]] bool try_push(const void* element);
-    /// Waits at most timeout_ns. False: still full.
+    /// Waits at most timeout_ns. Returns false if the queue is still full then.
     [[nodiscard]] bool push(const void* element, u64 timeout_ns);
     /// Returns false if the queue is empty, or if the first cell is claimed and not published.
     [[nodiscard]] bool try_pop(void* element);

@@ -37,7 +37,7 @@ public:
     using word = typename Side::word;
     CAROUSEL_HD queue_body(const queue_parts<word>& p, u32 epoch) : p_(p), epoch_(epoch) {}
 
-    /// FREE -> CLAIMED. False: full.
+    /// FREE -> CLAIMED. Returns false if the queue is full.
     [[nodiscard]] CAROUSEL_SIDE bool claim(u64& ticket) const;
     /// CLAIMED -> READY. Called after the element is written.
     CAROUSEL_SIDE bool publish(u64 ticket) const;

@@ -82,8 +82,9 @@ struct probe_answer {
 };
 
 /// /healthz: false if no run is watched, if no supervisor controls the run, or if the connection has a
-/// problem (view::notice). A run that waits is healthy, and the text contains the reason (hindrance()). A
-/// stall needs no probe: the supervisor repairs it or ends the run (stall_timeout_ms).
+/// problem (view::notice). A run that waits is healthy, and the text contains the reason for the wait
+/// (hindrance()). No probe detects stalls, because the supervisor repairs a stall or ends the run
+/// (stall_timeout_ms).
 [[nodiscard]] probe_answer health(const view& v);
 /// /readyz: true if the run is healthy, every sink has had a frame, no hindrance() exists, and the run is
 /// neither ending nor being rebuilt.

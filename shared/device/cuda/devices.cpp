@@ -133,8 +133,8 @@ private:
     gpu on_;
 };
 
-/// Null if the driver is not loaded in this process. The handle from dlopen is kept open, so the driver stays
-/// loaded.
+/// Returns null if the driver is not loaded in this process. The handle from dlopen is kept open, so the
+/// driver stays loaded.
 template <typename Function>
 Function in_driver(std::atomic<Function>& known, const char* name) noexcept {
     if (const Function found = known.load(std::memory_order_relaxed)) return found;

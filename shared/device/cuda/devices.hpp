@@ -62,7 +62,7 @@ void bind_thread(const device::context& to);
 // The calling thread's current context. Queries the driver only if it is already loaded in this process;
 // never loads or initialises it, so that a program can still fork later.
 
-/// Null if the thread has no context, or the driver is not loaded in this process.
+/// Returns null if the thread has no context, or if the driver is not loaded in this process.
 [[nodiscard]] CUcontext current_context() noexcept;
 /// `context` must have been returned by current_context(). No effect if the context has been destroyed in the
 /// meantime.

@@ -100,7 +100,7 @@ public:
         return value;
     }
     /// Leases the first element. commit() removes the element; without commit() it becomes available again.
-    /// Empty: as try_pop().
+    /// Returns nothing in the same cases as try_pop().
     [[nodiscard]] std::optional<held_lease<T>> try_lease() {
         T value;
         const std::optional<u64> ticket = try_lease_bytes(&value);
@@ -145,8 +145,8 @@ public:
         element e{{}, about};
         send_bytes(block, &e, timeout);
     }
-    /// Takes the first block, which this process then owns. Empty: there is none. Throws shm_error if the
-    /// element names no block, because the space is damaged.
+    /// Takes the first block, which this process then owns. Returns nothing if there is none. Throws
+    /// shm_error if the element names no block, because the space is damaged.
     [[nodiscard]] std::optional<received_block<T>> try_receive() {
         element e;
         std::optional<held_block> got = try_receive_bytes(&e);

@@ -62,7 +62,7 @@ public:
     queue_view() = default;
     queue_view(const queue_parts<u64>& parts, u32 epoch) : parts_(parts), epoch_(epoch) {}
 
-    /// False: full.
+    /// Returns false if the queue is full.
     [[nodiscard]] __device__ bool try_push(const T& value) const {
         const queue_body<Side> q(parts_, epoch_);
         u64 ticket = 0;
@@ -79,7 +79,7 @@ public:
         while (n < count && try_push(values[n])) ++n;
         return n;
     }
-    /// Waits for room. False: still full.
+    /// Waits for room. Returns false if the queue is still full when the timeout expires.
     [[nodiscard]] __device__ bool push(const T& value, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_push(value); });
     }
@@ -106,7 +106,7 @@ public:
         while (n < count && try_pop(values[n])) ++n;
         return n;
     }
-    /// Waits for an element. False: none arrived.
+    /// Waits for an element. Returns false if none arrives in time.
     [[nodiscard]] __device__ bool pop(T& value, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_pop(value); });
     }
@@ -125,7 +125,7 @@ public:
         detail::copy_out(value, q.element(lease.ticket));
         return true;
     }
-    /// Waits for an element and leases it. False: none arrived.
+    /// Waits for an element and leases it. Returns false if none arrives in time.
     [[nodiscard]] __device__ bool lease(T& value, queue_lease& l, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_lease(value, l); });
     }
