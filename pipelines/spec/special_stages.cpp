@@ -85,9 +85,10 @@ void check_port(stage_spec& s) {
         refuse(s.position_of("device"),
                fmt::format("port \"{}\": a port is one process, and has one device", s.name));
     if (s.settings.contains("outputs"))
-        refuse(s.position_of("outputs"), fmt::format("port \"{}\": outputs: a port has one output, with any "
-                                                     "planes ({}); a downstream stage can produce several",
-                                                     s.name, output_hint));
+        refuse(s.position_of("outputs"),
+               fmt::format("port \"{}\": outputs: a port has one output, with any "
+                           "planes ({}); a stage that reads the port can have several outputs",
+                           s.name, output_hint));
     for (const auto& [key, value] : s.settings.items()) {
         std::vector<std::string> known = stage_keys();
         known.insert(known.end(), {"output", "type", "ends", "vacant"});

@@ -121,11 +121,10 @@ void require_limits(const configuration& with, const mesh_input& mesh) {
     const u64 triangles = u64{mesh.layout.counts.triangle_count} * mesh.max_instances;
     if (triangles >= UINT32_MAX) {
         throw config_error(
-            fmt::format("stage \"{}\": {} instances of {} triangles and {} vertices are {} triangles in a "
-                        "frame; fewer than {} are "
-                        "possible (lower triangles or copies)",
+            fmt::format("stage \"{}\": {} instances of a mesh of {} triangles and {} vertices make {} "
+                        "triangles per frame; the limit is {} (lower triangles or copies)",
                         with.stage, mesh.max_instances, mesh.layout.counts.triangle_count,
-                        mesh.layout.counts.vertex_count, triangles, UINT32_MAX));
+                        mesh.layout.counts.vertex_count, triangles, UINT32_MAX - 1));
     }
 }
 
