@@ -69,7 +69,7 @@ struct static_field {
     when_wrong then;
 };
 template <typename Member>  // clang deduces the arguments of aggregates only from version 17 on
-static_field(const char*, Member, when_wrong) -> static_field<Member>;
+static_field(const char*, Member, when_wrong)->static_field<Member>;
 
 /// A futex that processes sleep on, see doorbell.hpp. Bit 0: a process sleeps; the other bits count rings.
 struct alignas(64) doorbell_word {
