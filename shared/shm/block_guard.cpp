@@ -14,7 +14,7 @@
 namespace carousel::shm {
 namespace {
 
-/// A table with rows of one size; each row has up to three parts.
+/// An array of equally sized elements (rows) in the control block; each row consists of up to three parts.
 struct rows {
     u64 from, row_bytes, count;
     block_part first, second, third;
@@ -70,7 +70,8 @@ thread_local u32 depth = 0;  ///< nesting depth of this thread's scopes; only th
                              ///< thread's rights
 thread_local u64 outermost = 0;
 
-// For the emulation: rights are per process there, so the scopes of all threads are counted together.
+// Used only for block_guard::emulated: there the rights are those of the whole process, so the scopes of all
+// threads are counted together.
 std::mutex emulation;
 u32 open_scopes = 0;
 std::atomic<bool> open_for_good{false};

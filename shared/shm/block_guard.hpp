@@ -6,10 +6,10 @@
 // while it executes a function that writes. A wild write of the stage's own code to any address in the block
 // then faults, while the ring's functions write without restriction. This stops accidental writes, not
 // malicious ones: any code may open the pages.
-// Callers: guard_block() is called by the main thread before it creates threads that write into the block
-// (PKRU is per thread and inherited at creation; a thread that existed before can't even read pages with the
-// key). block_open may be used by any thread and nested to any depth; it must not span a stage's own code, a
-// call of the GPU driver or the creation of a thread. A signal handler starts with the kernel's default
+// Callers: the main thread calls guard_block() before it creates threads that write into the block, because
+// PKRU is per thread and inherited at creation: a thread that was created earlier cannot even read pages with
+// the key. block_open may be used by any thread and nested to any depth; it must not span a stage's own code,
+// a call of the GPU driver or the creation of a thread. A signal handler starts with the kernel's default
 // rights, in which every key is also closed to reads, so it calls open_block_for_good(). In a system call the
 // kernel applies the calling thread's rights: a thread can wait on a futex on a closed page (the kernel only
 // reads the word), but can change the futex only while the page is open.
@@ -29,8 +29,10 @@ namespace carousel::shm {
 enum class block_guard : u8 {
     off = 0,       ///< all words are writable
     pages = 1,     ///< only the process's own pages are writable
-    keys = 2,      ///< only the process's own pages, and those only inside a block_open, by a protection key
-    emulated = 3,  ///< the same rights by mprotect, for all threads at once; for tests on CPUs without keys
+    keys = 2,      ///< only the process's own pages are writable, and only inside a block_open; a protection
+                   ///< key enforces this
+    emulated = 3,  ///< the same rights, but set by mprotect for all threads together; for tests on CPUs
+                   ///< without protection keys
 };
 
 /// Whole pages of the block; `from` is the offset from the block's start.
@@ -42,15 +44,15 @@ struct page_range {
 /// Makes the block read-only except for the ranges in `own`. `wanted` == keys falls back to pages if there
 /// are no keys. Returns the guard that is in effect. Called once per process. Throws shm_error.
 block_guard guard_block(control_block& c, std::span<const page_range> own, block_guard wanted);
-/// The same for another mapping, with pages only: for processes that are not stages and write only a few
-/// words. Throws shm_error.
+/// Guards any mapping of a control block, always with block_guard::pages. Used by processes that are not
+/// stages and write only a few words. Throws shm_error.
 void guard_pages(control_block& c, std::span<const page_range> own);
 /// Makes more pages of a mapping that was given to guard_pages() writable. Throws shm_error.
 void open_pages(control_block& c, std::span<const page_range> own);
 
 /// True if this CPU and kernel have protection keys; checked once.
 [[nodiscard]] bool has_protection_keys() noexcept;
-/// The reason why there are no protection keys, as part of a sentence; "" if there are keys.
+/// Returns the reason why there are no protection keys, worded as a part of a sentence; "" if there are keys.
 [[nodiscard]] const char* why_no_keys() noexcept;
 
 /// True if a write at `offset` of the guarded block would fault now, outside of any block_open.
@@ -123,8 +125,9 @@ private:
 enum class block_part : u8 {
     head = 0,  ///< identity, sizes, END, the supervisor's own words; static, or written by the supervisor
     pace = 1,  ///< the time when the next frame is due
-    parameters = 2,    ///< the frames from which each parameter set applies, and the sets
-    stage = 3,         ///< a stage's description; the index is that of the stage, likewise below
+    parameters = 2,    ///< the parameter sets, and the first frame to which each set applies
+    stage = 3,         ///< a stage's description; `index` is the stage's index, and likewise for the parts
+                       ///< below
     doorbell = 4,      ///< of a stage
     telemetry = 5,     ///< a stage's counters
     seat = 6,          ///< the process on a seat

@@ -96,7 +96,8 @@ struct link_block {
     word skipped[max_groups];          ///< frames that a group did not get (latest, or a closed group)
     alignas(64) word slot[max_slots];
     alignas(64) word group[max_slots][max_groups];
-    word event_tag[max_slots];  ///< for CPU events: tag of the completed job; only in a first output's ring
+    word event_tag[max_slots];  ///< for CPU events: the tag of the completed job; used only in the ring of a
+                                ///< stage's first output
     word committed;             ///< frames committed into this link
     /// the time when the frame in the slot was committed, as observed by its owner or a helper; used only for
     /// latencies
@@ -178,8 +179,8 @@ struct stage_block {
     u32 max_attempts;
     u32 every;             ///< its groups take the frames whose sequence is a multiple; 1: all frames
     u32 flags;             ///< stage_flag
-    u64 frame_timeout_ns;  ///< maximum time of one frame in each of process(), on the device, and finish();
-                           ///< 0: no limit
+    u64 frame_timeout_ns;  ///< time limit for one frame, which applies separately to process(), to the work
+                           ///< on the device and to finish(); 0: no limit
     alignas(own_page) doorbell_word doorbell;  ///< rung after every change that this stage may wait for
     alignas(own_page) stage_counters counters;
 };
@@ -205,16 +206,16 @@ inline constexpr u32 owner_commits = 1;  ///< the stage does host work after the
 inline constexpr u32 latest = 2;         ///< the stage reads its input as a latest group
 inline constexpr u32 optional = 4;
 inline constexpr u32 ends = 8;    ///< a source that may end its stream: ring/stream_end.hpp
-inline constexpr u32 skips = 16;  ///< the stage's groups are closed while its seats are empty, and then
-                                  ///< reopened
+inline constexpr u32 skips = 16;  ///< the stage's groups are closed while its seats are empty, and reopened
+                                  ///< when a seat is occupied
 }  // namespace stage_flag
 
 /// A seat: the instance slot of a stage. Successive processes occupy the seat, one epoch each.
 struct seat_block {
     u32 stage, instance;
     u32 first_job, jobs;  ///< job words of this seat
-    u32 first_epoch;      ///< epoch before that of the first holder; incarnations of the seat are counted
-                          ///< from it
+    u32 first_epoch;      ///< the epoch that precedes the first holder's epoch; incarnations of the seat are
+                          ///< counted from this epoch
     alignas(64) word current;      ///< ring/words.hpp: seat_word {epoch, entry}
     word paused;                   ///< 1: paused by the user, no deadline runs
     alignas(own_page) word fault;  ///< a requested fault: injected_fault.hpp; 0: none
@@ -274,7 +275,7 @@ struct alignas(own_page) incarnation {
                           ///< none yet
 };
 
-/// Has more than one bit, so that a single flipped bit does not set it.
+/// The mark has several bits set, so that a single flipped bit cannot produce it.
 inline constexpr u64 acknowledged_mark = 0xE11D;
 
 /// Whether a process could write to memory of other processes, to another frame, or to these words.
@@ -285,8 +286,8 @@ inline constexpr u32 inputs_writable = 2;  ///< the process could write to an in
 inline constexpr u32 output_gaps = 4;      ///< the gap after each slot of its outputs is not writable
 inline constexpr u32 block_pages = 8;      ///< in the control block the process can write only to its own
                                            ///< pages
-inline constexpr u32 block_keys = 16;      ///< and to these pages only inside the ring's functions
-                                           ///< (shm/block_guard.hpp)
+inline constexpr u32 block_keys = 16;      ///< the process can write to its own pages only inside the ring's
+                                           ///< functions (shm/block_guard.hpp)
 }  // namespace memory_guard
 
 /// The reason why a process waits for something that is neither a frame nor its own fault.
@@ -300,7 +301,7 @@ enum class pause_reason : u64 {
 struct source_block {
     u32 stage;
     u32 link;       ///< its output
-    u32 first_lap;  ///< lap of number 0: this is 0, except in runs that test the wrap-around of laps
+    u32 first_lap;  ///< lap of number 0; the value is 0, except in runs that test the wrap-around of laps
     u32 reserved;
     /// E, ring/stream_end.hpp: the job which claims that its number and all higher numbers don't exist; 0:
     /// none
@@ -370,7 +371,8 @@ struct control_block {
     incarnation entry[max_incarnations];
     alignas(own_page) std::byte event_handle[max_incarnations][max_slots][64];  ///< one page per incarnation
 
-    frame_segment frames[max_links];  ///< last member: from here on pages have different access rights
+    frame_segment frames[max_links];  ///< must be the last member, because the pages from here on have
+                                      ///< different access rights
 };
 inline constexpr std::tuple head_fields{
     static_field{"version", &control_block::version, when_wrong::restore},
@@ -396,7 +398,7 @@ inline constexpr std::tuple head_fields{
 inline constexpr u64 word_bytes = offsetof(control_block, frames);
 static_assert(word_bytes % frame_page == 0 && word_bytes < 4U << 20U);
 
-/// Copies the words, for code that keeps a snapshot of a block; `to` may be in any memory.
+/// Copies the words of a block, for code that keeps a snapshot of the block; `to` may be in any memory.
 inline void copy_words(control_block& to, const control_block& from) noexcept {
     std::memcpy(static_cast<void*>(&to), static_cast<const void*>(&from), word_bytes);
 }

@@ -35,7 +35,7 @@ bool set_sleeping(doorbell_word& bell, u32& now) noexcept {
 
 }  // namespace
 
-// Sleeping needs no open page, because the kernel reads the word.
+// A thread can sleep while the word's page is closed to writes, because the kernel only reads the word.
 bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept {
     u32 now = bell.value.load(std::memory_order_acquire);
     while ((now & ~sleeping) == seen) {

@@ -66,7 +66,7 @@ struct peer {
     i32 pid = 0;
     u32 uid = 0;
 };
-/// Returns pid and uid of the peer when it connected (SO_PEERCRED); zeros on failure.
+/// Returns the pid and uid that the peer had when it connected (SO_PEERCRED); zeros on failure.
 [[nodiscard]] peer peer_of(int socket) noexcept;
 
 }  // namespace carousel::shm

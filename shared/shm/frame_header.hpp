@@ -4,16 +4,17 @@
 //
 // Writer: the owner of the slot's FILL word, between FILL and SUBMITTED; after that the header is final until
 // the slot is FREE. Readers: a process that has read the slot as READY, or holds a lease on it
-// (ring/link.hpp). Memory order: header (plain stores) before SUBMITTED (release) before COMMITTED before
-// READY, which the reader acquires. `ring_sequence` is also read without a lease, and is therefore an atomic
-// word. A crash leaves a partly written header in a slot that is FILL or QUARANTINED, which no process reads.
+// (ring/link.hpp). Memory order: the header is written with plain stores; after that SUBMITTED is stored
+// (release), then COMMITTED, then READY, which the reader acquires. `ring_sequence` is also read without a
+// lease, and is therefore an atomic word. A crash leaves a partly written header in a slot that is FILL or
+// QUARANTINED, which no process reads.
 //
 // `seal` covers all other fields in use (ring/header_check.hpp): it is written as the last field before
 // SUBMITTED, and verified by each process that leases the frame. `ring_sequence`, which is read without a
 // lease, has its own parity.
 //
-// A reader must assume that a stage of another build or a faulty one has written the header, and must clamp
-// every count and index before using it.
+// A reader must assume that the header was written by a stage of another build or by a faulty stage, and must
+// clamp every count and index before using it.
 
 #include <atomic>
 #include <cstddef>
@@ -31,7 +32,7 @@ inline constexpr u32 max_metadata_bytes = 1024;  ///< per frame, frame/metadata.
 inline constexpr u32 max_used_planes = 8;        ///< planes of a payload that may be partly used
 inline constexpr u32 max_plane_rank = 4;
 inline constexpr u32 max_sampled_inputs = 4;      ///< per stage
-inline constexpr u64 no_sampled_frame = ~u64{0};  ///< used instead of a sequence: no frame existed yet
+inline constexpr u64 no_sampled_frame = ~u64{0};  ///< value instead of a sequence if no frame existed yet
 inline constexpr u64 frame_page = 4096;           ///< access rights apply to whole pages
 
 /// The used part of each payload plane: the number of elements along each dimension, at most the number in
@@ -53,8 +54,9 @@ struct alignas(64) frame_header {
     u32 maker_seat;
     u64 seal;              ///< checksum over the frame's data: ring/header_check.hpp
     u32 metadata_bytes;    ///< bytes of `metadata` in use
-    u32 metadata_omitted;  ///< entries dropped at a join for lack of room, here or upstream
-    used_extents used;     ///< for this ring's payload only: not forwarded
+    u32 metadata_omitted;  ///< number of entries that joins in this stage or upstream have dropped because
+                           ///< there was no room
+    used_extents used;     ///< describes this ring's payload, so it is not forwarded with the frame
     /// For each of the producer's sampled inputs: the newest frame at the time when work on this frame began,
     /// or no_sampled_frame. This field is not forwarded, because a retried frame may have other values.
     u32 sampled_inputs;

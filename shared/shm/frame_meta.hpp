@@ -12,11 +12,11 @@ inline constexpr u32 max_parameter_bytes = 256;  ///< maximum size of a set of p
 /// The clock of a frame's capture time.
 enum class capture_clock : u32 {
     none = 0,      ///< not given
-    live = 1,      ///< CLOCK_MONOTONIC of this machine, since it was started
+    live = 1,      ///< CLOCK_MONOTONIC of this machine, counted since the machine was started
     recorded = 2,  ///< the clock of a recording: no latency can be derived from it
 };
 
-/// A member of the header, and a base of the structs outside shared memory.
+/// frame_header contains this struct as a member; structs outside shared memory inherit from it.
 struct frame_meta {
     /// The frame number that stages see. Equal to the ring sequence, unless the rings here contain only some
     /// of the frames of another host: such frames keep the number that they have on that host.

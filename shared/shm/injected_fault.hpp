@@ -33,12 +33,13 @@ struct injected_fault_row {
     const char* name;     ///< as given by the user
     bool needs_gpu;       ///< not available for stages on the CPU
     bool needs_deadline;  ///< only frame_timeout_ms ends it
-    bool needs_input;     ///< refused for sources, and where the fault would harm other stages (writable
-                          ///< inputs)
-    bool needs_output;    ///< refused for sinks, and where the fault would harm other stages (no gap after a
-                          ///< slot)
-    const char* remark;   ///< text after the name in the list of options; ""
-    char key;             ///< its button in the viewer; its key is Ctrl with this character
+    bool needs_input;     ///< the fault is refused for sources, and if the inputs are writable, since it
+                          ///< would then harm other stages
+    bool needs_output;    ///< the fault is refused for sinks, and if no gap follows a slot, since it would
+                          ///< then harm other stages
+    const char* remark;   ///< text after the name in the list of options; may be empty
+    char key;             ///< character on the fault's button in the viewer; Ctrl with this character is its
+                          ///< key
     const char* title;    ///< of that button
     const char* help;
 };

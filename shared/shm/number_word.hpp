@@ -69,7 +69,7 @@ u64 load(const number_word<Damaged>& at) noexcept {
 /// T: a damaged tail reads as 0. This triggers no action: no position is below 0, and every frame in the
 /// window after 0 is still checked by its lease word.
 using tail_word = number_word<0>;
-/// END, or a job's sequence: "no number".
+/// The number that means "no number" in END and in a job's sequence; a damaged word is read as this number.
 inline constexpr u64 no_number = ~u64{0} - 2;
 using end_word = number_word<no_number>;
 using sequence_word = number_word<no_number>;

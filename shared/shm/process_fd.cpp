@@ -10,7 +10,7 @@
 namespace carousel::shm {
 namespace {
 
-/// Of the whole file; F_OFD_* require l_pid to be 0.
+/// Describes a lock on the whole file; the F_OFD_* commands require l_pid to be 0.
 struct flock whole_file(short type) noexcept {
     struct flock all {};
     all.l_type = type;
@@ -25,8 +25,9 @@ int set_lock(int fd, short type) noexcept {
 
 }  // namespace
 
-// All objects, under a mutex that fork() holds, so that no descriptor is replaced while the child is created.
-// Never destroyed, because a thread of the program may fork while the process exits.
+// The list of all process_fd objects. fork() holds the list's mutex, so that no descriptor is replaced while
+// the child is created. The list is never destroyed, because a thread of the program may fork while the
+// process exits.
 struct process_fd_list {
     std::mutex mutex;
     process_fd* first = nullptr;
@@ -38,7 +39,7 @@ struct process_fd_list {
                                                            list.close_all();
                                                            list.mutex.unlock();
                                                        });
-        (void)registered;  // out of memory: children keep their copies
+        (void)registered;  // if memory is exhausted, no handler is registered, and children keep their copies
         return list;
     }
     void close_all() const noexcept {

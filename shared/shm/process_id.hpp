@@ -80,9 +80,9 @@ struct peer_process {
 /// if none is left.
 bool end_marked_processes(const std::string& assignment, u64 timeout_ns) noexcept;
 
-// Determines whether a process belongs to a run if the control block alone does not show this. A process
-// claims an entry by one CAS and stores its start time after the CAS. A process that pauses or dies between
-// these two steps is identified by its memory mappings.
+// Determines whether a process belongs to a run, for cases in which the control block alone does not show
+// this. A process claims an entry by one CAS and stores its start time after the CAS. A process that pauses
+// or dies between these two steps is identified by its memory mappings.
 
 /// Returns whether the process maps a file whose path contains `name`.
 [[nodiscard]] bool maps_file(i32 pid, const std::string& name);

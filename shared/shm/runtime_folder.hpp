@@ -36,9 +36,10 @@ inline constexpr std::size_t longest_folder_name = 40;
 [[nodiscard]] std::string folder_lock(const std::string& folder);
 
 enum class absent_lock : bool { keep, create };
-/// Takes the leader's lock on an existing folder without waiting; `create`: makes the lock file. Empty if
-/// another process has the lock (errno EWOULDBLOCK), if the folder has just been removed (ESTALE or ENOENT),
-/// if there is no lock file (ENOENT), or if the lock file can't be opened (errno of open()).
+/// Takes the leader's lock on an existing folder without waiting. With `create`, the lock file is created if
+/// it does not exist. Empty if another process has the lock (errno EWOULDBLOCK), if the folder has just been
+/// removed (ESTALE or ENOENT), if there is no lock file (ENOENT), or if the lock file can't be opened (errno
+/// of open()).
 [[nodiscard]] unique_fd lead_folder(const std::string& folder, absent_lock a = absent_lock::create);
 /// True if a process has the leader's lock, or if that can't be determined. Takes and releases a shared
 /// flock(): a process that tries to take the leader's lock at that moment has to retry.

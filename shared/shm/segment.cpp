@@ -28,7 +28,7 @@ struct segment::mapping {
 
 namespace {
 
-/// Boost maps any object with these two functions.
+/// Boost can map any object that has these two functions.
 struct mapped_descriptor {
     int fd;
     [[nodiscard]] bi::mapping_handle_t get_mapping_handle() const noexcept {
@@ -285,9 +285,9 @@ bool trace_segment::remove(const std::string& run_id) noexcept {
     return bi::shared_memory_object::remove(object_name(run_id).c_str());
 }
 
-// While the run restarts there is no control block, whose lock otherwise covers the trace. If the object has
-// been removed meanwhile, other processes cannot find it, but it still records the traces of this
-// supervisor's run.
+// The trace block has a lock of its own, because the control block, whose lock also protects the trace block,
+// does not exist while the run restarts. If the object has been removed meanwhile, other processes cannot
+// find it, but it still records the traces of this supervisor's run.
 void trace_segment::lock() const noexcept { (void)lock_shared(mapping_->object.get_mapping_handle().handle); }
 
 trace_ring* trace_segment::ring(u32 seat) const noexcept {
@@ -302,7 +302,8 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
             trace_segment found = attach(run_id, true);
             found.lock();
             return found;
-        } catch (const shm_error&) {  // there is none, or a dead supervisor has left an incomplete one
+        } catch (const shm_error&) {  // no trace block exists, or a dead supervisor has left an incomplete
+                                      // trace block
             bi::shared_memory_object::remove(name.c_str());
         }
         bi::permissions mode;

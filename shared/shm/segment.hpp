@@ -5,10 +5,10 @@
 // The frame segments are part of the same object, so observers, the next supervisor and `carousel clean` find
 // them with the run. The pages of the segments have separate access rights in each process: a process that
 // attaches can read all segments and write to none until it opens the segment of its own output ring. A
-// process that maps a block and takes part in its run (the supervisor, a stage) holds a shared lock on it
-// (shm/process_fd.hpp) as long as the segment, or a child that was forked in the meantime, exists. Observers
-// hold none. A block without a lock is dead; only the process that removes it takes the exclusive lock, for
-// the duration of the removal.
+// process that maps a block and takes part in its run (the supervisor, a stage) holds a shared lock on the
+// block (shm/process_fd.hpp) as long as its segment object, or a child that was forked in the meantime,
+// exists. Observers hold none. A block without a lock is dead; only the process that removes it takes the
+// exclusive lock, for the duration of the removal.
 
 #include <memory>
 #include <string>
@@ -67,7 +67,7 @@ private:
 
 /// Makes all frame segments of a mapped block read-only in this process. Throws shm_error.
 void guard_frames(control_block& c);
-/// Makes the headers of ring `link` writable in this process, its producer. Throws shm_error.
+/// Makes the headers of ring `link` writable in this process, which is the ring's producer. Throws shm_error.
 void open_frames(control_block& c, u32 link);
 
 struct block_unmapper {
@@ -98,7 +98,7 @@ public:
     trace_segment& operator=(trace_segment&&) noexcept;
     ~trace_segment();
     [[nodiscard]] trace_block& block() const noexcept { return *block_; }
-    /// Number of rings in the mapping; the block's own count never exceeds it.
+    /// Number of rings in the mapping; the count that the block contains is never larger.
     [[nodiscard]] u32 seats() const noexcept { return seats_; }
     /// Returns the ring of a seat, or nullptr.
     [[nodiscard]] trace_ring* ring(u32 seat) const noexcept;

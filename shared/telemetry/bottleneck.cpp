@@ -39,8 +39,8 @@ stage_condition condition_of(const seat_view& s) noexcept {
     }
 }
 
-/// True if the supervisor has closed the groups of an optional stage. For a stage that is only down, the
-/// pipeline still waits.
+/// True if the supervisor has closed the groups of an optional stage. If a stage is only down, and its groups
+/// are open, the pipeline still waits for it.
 bool frames_pass_by(const snapshot& s, u32 stage) noexcept {
     const stage_view& v = s.stages[stage];
     if ((v.flags & shm::stage_flag::skips) != 0) return true;

@@ -6,8 +6,8 @@
 // output. The bottleneck's own share (the share of time in which it waits for neither and has a frame in
 // progress) is therefore near 1, while upstream stages wait for room and downstream stages wait for frames.
 // Two other cases are distinguished: pipelines that are stopped from outside (a stage is down or paused) and
-// pipelines that are intentionally slow (a source that waits for its clock). Where contexts take turns on one
-// GPU the stages wait for their turns, and the GPU is the bottleneck.
+// pipelines that are intentionally slow (a source that waits for its clock). If contexts take turns on one
+// GPU, the stages wait for their turns, and the GPU is the bottleneck.
 //
 // Pure functions of plain data; may be called from any thread.
 
@@ -24,7 +24,8 @@ namespace carousel::telemetry {
 struct snapshot;
 struct rates;
 
-/// Sums over a stage's seats, since the control block (or the counters in it) was created.
+/// Times that are summed over a stage's seats and counted since the control block (or the counters in it) was
+/// created.
 struct stage_time {
     u64 busy_ns = 0, wait_input_ns = 0, wait_output_ns = 0, wait_own_ns = 0, wait_turn_ns = 0;
 };
@@ -36,9 +37,9 @@ struct stage_shares {
     /// The share of time in which the stage waits for no other stage and has a frame in progress.
     [[nodiscard]] f64 own() const noexcept;
 };
-/// Returns the shares of the time from `before` to `now`, over `span_ns` of each of the `seats` seats. A wait
-/// is counted when it ends, as at most 0.1 s, so the waits that are counted in a short span may have begun
-/// before the span. If the waits exceed a sum of 1, they are scaled to 1.
+/// Returns the shares of the time between the readings `before` and `now`; this time is `span_ns` for each of
+/// the `seats` seats. A wait is counted when it ends, as at most 0.1 s, so the waits that are counted in a
+/// short span may have begun before the span. If the waits exceed a sum of 1, they are scaled to 1.
 [[nodiscard]] stage_shares shares_of(const stage_time& now, const stage_time& before, u64 span_ns,
                                      u32 seats) noexcept;
 
@@ -56,7 +57,7 @@ struct stage_load {
 
 struct bottleneck {
     enum class kind : u8 {
-        unknown,  ///< nothing has been measured: starting or ended
+        unknown,  ///< nothing has been measured, because the run is starting or has ended
         none,     ///< no bottleneck found
         stage,
         gpu,     ///< stages wait for their turns on a GPU, and no single stage is the bottleneck
@@ -75,7 +76,7 @@ inline constexpr f64 least_pace_share = 0.05;  ///< share of a source's time spe
 
 /// Finds the bottleneck. `fps`: the source's rate in frames per second; 0: none.
 [[nodiscard]] bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps);
-/// Finds the bottleneck in the span of `r`.
+/// Finds the bottleneck in the time span that `r` covers.
 [[nodiscard]] bottleneck find_bottleneck(const snapshot& s, const rates& r);
 
 /// One phrase: "bottleneck: fragment (busy 98 %)", "limited by fps: 60 frames/s", "bottleneck: the GPU (its

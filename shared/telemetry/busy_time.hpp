@@ -16,9 +16,10 @@
 // `busy_ns` is increased while a frame is in progress, at each commit and each heartbeat (50 ms), and never
 // by a reader, so every reader reads one value that only grows. `busy_since_ns` of the process's entry is the
 // time up to which busy time has been counted: the thread that advances this word counts the span by which it
-// has advanced the word, so several threads may count concurrently and no span is counted twice. A death
-// between the advance and the addition, or between two heartbeats, loses that span (tens of milliseconds) and
-// leaves a word in a dead entry that no process reads, and that the next owner of the entry sets to 0.
+// has advanced the word, so several threads may count concurrently and no span is counted twice. If the
+// process dies between the advance and the addition, or between two heartbeats, that span (tens of
+// milliseconds) is not counted, and the word keeps its value in a dead entry: no process reads it there, and
+// the next owner of the entry sets it to 0.
 
 #include "core/types.hpp"
 #include "shm/block_guard.hpp"

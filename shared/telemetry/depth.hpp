@@ -1,9 +1,9 @@
 #pragma once
-// The number of frames that a stage's process keeps in flight, the distance by which the process is ahead of
-// its readers, and the reason. Also the way in which the process submits a frame's work to its GPU, if there
-// is a choice. All these values are in one word of the process's entry; only the process writes this word
-// (stages/runner/depth_governor.hpp chooses the values). A copy of the word may be arbitrarily old: no
-// protocol word and no timeout depends on it.
+// The number of frames that a stage's process keeps in flight, the number of frames by which the process is
+// ahead of its readers, and the reason for these numbers. Also the way in which the process submits a frame's
+// work to its GPU, if there is a choice. All these values are in one word of the process's entry; only the
+// process writes this word (stages/runner/depth_governor.hpp chooses the values). A copy of the word may be
+// arbitrarily old: no protocol word and no timeout depends on it.
 
 #include <string>
 
@@ -17,7 +17,8 @@ enum class depth_reason : u8 {
     requested,   ///< latency = "low" or "throughput": as planned, regardless of measurements
     cores,       ///< on the CPU: more frames in flight would not make a core faster
     unmeasured,  ///< as planned, until frames have been measured
-    turns,       ///< several contexts take turns on the GPU: a turn must be worth its context switch
+    turns,       ///< several contexts take turns on the GPU, so a turn must be long enough to be worth its
+                 ///< context switch
     hops,        ///< frames in flight hide the latency between processes
     finishing,   ///< several threads finish frames: each lane keeps one of them busy
 };
@@ -37,8 +38,8 @@ struct depth_view {
     u32 window = 0;  ///< maximum number of frames begun beyond the tail of its output; 0: no output
     depth_reason why = depth_reason::unknown;
     u32 contexts = 0;     ///< number of contexts that take turns, including this one
-    u32 work_ns = 0;      ///< time per frame: of all contexts that take turns, otherwise of this stage; 0:
-                          ///< not measured
+    u32 work_ns = 0;      ///< time per frame: if several contexts take turns, the sum over all of them,
+                          ///< otherwise this stage's own time; 0: not measured
     bool graphs = false;  ///< a frame's work is one CUDA graph
     reach_state reach = reach_state::none;
 

@@ -81,7 +81,7 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
     if (out.entry != shm::none) {
         const shm::incarnation& e = c.entry[out.entry];
         const ring::entry_word id = ring::entry_word::of(load(e.identity));
-        if (id.epoch == w.epoch) {  // otherwise the entry is being written for a successor
+        if (id.epoch == w.epoch) {  // if the epochs differ, the entry is being written for a successor
             out.pid = id.pid;
             out.state = id.state;
             out.heartbeat_ns = relaxed(e.heartbeat_ns);
@@ -106,7 +106,8 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
 // Reads, for each seat, the exit note of the last predecessor and the number of predecessors that are not
 // proved to have ended.
 void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seats) {
-    // Epochs wrap: the predecessor is the entry with the smallest distance back.
+    // Epochs wrap around, so the last predecessor is the entry whose epoch is the fewest steps before the
+    // present one.
     std::array<u32, shm::max_seats> nearest;
     nearest.fill(~0U);
     for (const shm::incarnation& e : c.entry) {
@@ -140,8 +141,8 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, const ring
                 : state == ring::slot_state::ready ? slot_phase::ready
                 : state == ring::slot_state::fill  ? slot_phase::fill
                                                    : slot_phase::quarantined;
-    // A FREE slot's header is that of the frame it held last; the header of a slot that is being filled
-    // belongs to its owner.
+    // The header of a FREE slot still describes the last frame in the slot; the header of a slot that is
+    // being filled may be accessed only by the slot's owner.
     if (state != ring::slot_state::ready && state != ring::slot_state::free) return;
     const shm::frame_header& h = c.frames[&l - c.link].header[k];
     out.ring_sequence = relaxed(h.ring_sequence);

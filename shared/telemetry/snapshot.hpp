@@ -37,8 +37,8 @@ struct seat_view {
     u32 device = 0;          ///< device::device_kind
     depth_view depth;        ///< the number of frames that it keeps in flight, and the reason
     u32 jobs_in_flight = 0;  ///< job words that are OPEN or SUBMITTED
-    /// Number of earlier processes on this seat. If no process has claimed the last turn (as at the end of a
-    /// run), that turn is not counted.
+    /// Number of earlier processes on this seat. If no process has claimed the seat since the last
+    /// appointment (as at the end of a run), that appointment is not counted.
     [[nodiscard]] u32 restarts() const noexcept {
         const u32 before = pid != 0 ? 1 : 2;
         return turn > before ? turn - before : 0;
@@ -75,7 +75,8 @@ struct slot_view {
     ring::slot_word word{};
     slot_phase phase = slot_phase::free;
     u32 stage = shm::none;  ///< the stage whose job filled the slot
-    u64 ring_sequence = 0;  ///< for ready, leased, done; if free: the sequence of the last frame in the slot
+    u64 ring_sequence = 0;  ///< phases ready, leased and done: sequence of the frame in the slot; phase free:
+                            ///< sequence of the last frame that was in the slot
     u32 tombstone_stage = shm::none;
     u32 leased_by = 0;  ///< one bit per group
     u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0, committed_ns = 0;
@@ -159,8 +160,8 @@ void note_end(shm::control_block& c, int exit_code) noexcept;
 [[nodiscard]] std::optional<int> end_of(const shm::control_block& c) noexcept;
 /// Number of live processes on the run's seats, identified by (pid, start time).
 [[nodiscard]] u32 living_stages(const shm::control_block& c) noexcept;
-/// True if, of two blocks with the same run id, `present` is a different one: the run has been restarted with
-/// new memory.
+/// Compares two blocks with the same run id. Returns true if they are different blocks, because the run has
+/// been restarted with new memory.
 [[nodiscard]] inline bool is_recreated(const shm::control_block& watched,
                                        const shm::control_block& present) noexcept {
     return watched.created_ns != present.created_ns;

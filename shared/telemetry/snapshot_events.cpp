@@ -156,7 +156,7 @@ void event_tracker::feed(const snapshot& s) {
 
 void event_tracker::explain(u32 seat, const std::string& how) {
     if (!crash_ || crash_->seat != seat || how.empty() || crash_->how == how) return;
-    if (crash_->asked != requested_end::none) return;  // the exit note of the same end is more specific
+    if (crash_->asked != requested_end::none) return;  // the exit note already gave a more specific cause
     const std::string before = describe(*crash_);
     crash_->asked = requested_end_named(how);
     crash_->how = crash_->asked == requested_end::none ? how : "";

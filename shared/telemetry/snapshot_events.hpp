@@ -27,7 +27,7 @@ struct crash {
     u64 back_ns = 0;  ///< time when the successor was running; 0: no successor is running yet
     u32 stage = shm::none, seat = shm::none;
     u32 old_pid = 0, new_pid = 0;
-    u32 turn = 0;       ///< seat_view::turn of its future successor
+    u32 turn = 0;       ///< the value that seat_view::turn will have for its successor
     std::string label;  ///< "fragment.1"
     std::string how;    ///< "signal 9 (SIGKILL)"; "": unknown, or the end was requested
     ring::requested_end asked = ring::requested_end::none;  ///< the command that requested the end

@@ -65,8 +65,8 @@ private:
 /// Returns the samples of `now` that are not in `before`.
 [[nodiscard]] bucket_counts difference(const bucket_counts& now, const bucket_counts& before) noexcept;
 
-// The last minutes of a run as series for plots, with its restarts as marks on their time axis. Fixed memory:
-// the oldest samples are dropped. One thread per object.
+// The last minutes of a run as series for plots; restarts are marks on the time axis. Fixed memory: the
+// oldest samples are dropped. One thread per object.
 
 /// One sample. The vectors are indexed like snapshot::stages and snapshot::links.
 struct history_sample {
@@ -106,8 +106,8 @@ private:
 struct frame_bar {
     u64 ring_sequence = 0;
     u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0;  ///< 0: unknown
-    u64 committed_ns = 0;  ///< 0: in progress; of a sink's bar: the time of the first snapshot in which the
-                           ///< frame was no longer in progress
+    u64 committed_ns = 0;  ///< 0 while the frame is in progress; for a sink, the time of the first snapshot
+                           ///< in which the frame was no longer in progress
     u64 done_ns = 0;       ///< the time of the first snapshot in which all blocking readers were done with
                            ///< the frame; 0: not observed
     bool is_tombstone = false;

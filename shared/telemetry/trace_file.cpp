@@ -123,7 +123,8 @@ void writer::sort_out() {
             const u32 link = link_of(b.stage);
             const bool through =
                 link != shm::none && ring_sequence < shape_.links[link].tail && !skips(b.stage);
-            // The frame's owner died after the commit: that the tail has passed the frame proves the commit.
+            // The frame's owner died after the commit, before it wrote the `committed` record. The commit is
+            // proved by the tail, which has passed the frame.
             if (!another && through && b.a->submitted_ns != 0)
                 b.f = fate::inferred;
             else if (another || over)

@@ -25,7 +25,7 @@ struct trace_note {
     std::string kind;  ///< "started", "died", ...
     std::string text;  ///< "died: signal 9 (SIGKILL); 2 frames in flight"
 };
-/// Buffers in use at one time, one number per link.
+/// Numbers of buffers in use at one point in time, one number per link.
 struct trace_fill {
     u64 time_ns = 0;
     std::vector<u32> buffers;

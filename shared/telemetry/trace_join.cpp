@@ -27,7 +27,8 @@ json trace_from(const std::string& text, const std::string& origin) {
     return t;
 }
 
-/// Renumbers an event after the processes of the preceding hosts.
+/// Shifts an event's process and thread numbers so that they follow the numbers of the preceding hosts. In a
+/// metadata event the name is prefixed with the host's name.
 void rename(json& event, const std::string& host, i64 number) {
     if (const json pid = event.value("pid", json()); pid.is_number())
         event["pid"] = pid.get<i64>() + number * processes_a_host;

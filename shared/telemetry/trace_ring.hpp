@@ -128,7 +128,7 @@ private:
     u64 tried_ns_ = 0;  ///< time of the last attempt to map, so that a failed attempt is not repeated at
                         ///< every frame
     wait_reason why_ = wait_reason::input;
-    u64 wait_from_ns_ = 0, wait_until_ns_ = 0;  ///< 0: no wait is open
+    u64 wait_from_ns_ = 0, wait_until_ns_ = 0;  ///< 0: no wait has begun
 };
 
 }  // namespace carousel::telemetry
