@@ -38,7 +38,7 @@ std::shared_ptr<const mapped_block> map(const record& r, shm::segment observed, 
     m->observed = std::make_shared<shm::segment>(std::move(observed));
     if (a == observer::access::take_leases) {
         m->attached = std::make_shared<shm::segment>(shm::segment::attach(r.run_id));
-        shm::guard_pages(m->attached->block(), {});  // a ring's reader opens its own words (newest_frame)
+        shm::guard_pages(m->attached->block(), {});  // newest_frame opens the pages that it writes to
     }
     return m;
 }
@@ -134,7 +134,7 @@ bool observer::follow() {
     if (!present) return false;
     try {
         mapped_ = map(run_, std::move(*present), access_);
-    } catch (const error&) {  // between two blocks: the old block is usable as long as it is mapped
+    } catch (const error&) {  // the run has no block now; the old block is usable while it is mapped
         return false;
     }
     return true;

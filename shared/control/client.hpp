@@ -1,5 +1,5 @@
 #pragma once
-// A run as seen from outside: requests to its supervisor, and its control block.
+// Access to a run from outside: sends requests to its supervisor, and reads its control block.
 
 #include <memory>
 #include <optional>
@@ -49,7 +49,7 @@ private:
 
 /// One control block of a run. A run that restarts has another control block.
 struct mapped_block {
-    record run;                              ///< the record at the time when this block was mapped
+    record run;                              ///< the run's record at the time when this block was mapped
     std::shared_ptr<shm::segment> observed;  ///< read-only; source of everything that is displayed
     std::shared_ptr<shm::segment> attached;  ///< writable, for a tap's lease words; null: none
 };
@@ -95,7 +95,7 @@ private:
     record run_;
     access access_;
     std::shared_ptr<const mapped_block> mapped_;
-    std::optional<u32> alone_;  ///< set: the supervisor has ended, and N stages continue
+    std::optional<u32> alone_;  ///< if set, the supervisor has ended, and this number of stages continue
 };
 
 }  // namespace carousel::run

@@ -1,8 +1,8 @@
 #pragma once
 // Every message that a process sends to a supervisor over DIR/control.sock: {"type": "...", fields}, one
 // struct per type, listed here. Every answer has the key "ok". If its value is true, the answer has the
-// fields of the struct that is named at the message; if it is false, the answer has the reason for the
-// refusal (request_message.hpp).
+// fields of the struct that the comment of the message names; if it is false, the answer has the reason for
+// the refusal (request_message.hpp).
 
 #include <variant>
 

@@ -61,7 +61,8 @@ struct tap_answer {
     u32 link = 0;
     std::string stage;
     u32 entry = 0;                  ///< identifies the viewer in latest groups; never an incarnation's
-    nlohmann::json format, memory;  ///< of the ring: frame/frame_format.hpp; memory_message.hpp
+    nlohmann::json format, memory;  ///< the ring's format (frame/frame_format.hpp) and memory
+                                    ///< (memory_message.hpp)
     device::device_id device;       ///< device of the stage that writes the ring
     bool ok = true;
 };

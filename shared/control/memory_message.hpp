@@ -31,7 +31,7 @@ namespace carousel::run {
 
 /// Bytes in hex, two digits each.
 [[nodiscard]] std::string to_hex(std::span<const std::byte> bytes);
-/// Fills `to` as far as there are digits. Throws shm_error: invalid hex.
+/// Writes bytes to `to` until `to` is full or the digits end. Throws shm_error: invalid hex.
 void read_hex(std::string_view hex, std::span<std::byte> to);
 
 // Requests to carousel-alloc and its answers, as JSON. This file writes and reads both.

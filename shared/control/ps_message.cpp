@@ -43,7 +43,8 @@ std::string describe(const ps_host& h) {
 
 namespace {
 
-/// Lists of names by property, both in order of first appearance.
+/// One list of names per property; the lists and the names in each list are in the order of their first
+/// appearance.
 class name_lists {
 public:
     void add(const std::string& of, const std::string& name) {

@@ -32,7 +32,7 @@ struct ps_stage {
     std::optional<f64> age_s;
     std::optional<u32> restarts;
     std::optional<std::string> last_exit;
-    std::optional<f64> frames_per_second;  ///< of the stage, like all figures down to wait_turn
+    std::optional<f64> frames_per_second;  ///< of the whole stage, as are all figures from here to wait_turn
     std::optional<u64> frames;
     std::optional<f64> busy, wait_input, wait_output, wait_own, wait_turn;  ///< shares of the last seconds
     std::optional<u64> commits;                                             ///< of this process
@@ -97,7 +97,7 @@ struct ps_mps {
 };
 BOOST_DESCRIBE_STRUCT(ps_mps, (), (daemon_pid, generation, up, domain_faults, abandoned, spare))
 
-/// Stages killed, by the state of the frame that they were processing.
+/// Numbers of killed stages, grouped by the state of the frame that they were processing.
 struct ps_kills {
     u64 idle = 0, open = 0, submitted = 0, committed = 0, aborted = 0;
     /// `at`: by ring::job_state.

@@ -53,7 +53,7 @@ struct set_request {
     bool reset = false;  ///< first resets all values to those at the start of the run
 };
 BOOST_DESCRIBE_STRUCT(set_request, (), (values, reset))
-/// Makes the stages write timestamps for `lease_ms`, and returns the notes about them: trace_answer.
+/// Makes the stages write timestamps for `lease_ms`, and returns the notes about the stages: trace_answer.
 struct trace_request {
     static constexpr const char* type = "trace";
     static constexpr field_rules rules{.sparse = true};
@@ -61,14 +61,16 @@ struct trace_request {
     u64 since = 0;  ///< number of the last note that the caller has
 };
 BOOST_DESCRIBE_STRUCT(trace_request, (), (lease_ms, since))
-/// Trace of another host of the pipeline, as a file there, transferred in parts: trace_file_answer.
+/// Traces another host of the pipeline: the trace is written to a file on that host, and the file is
+/// transferred in parts: trace_file_answer.
 struct trace_file_request {
     static constexpr const char* type = "trace_file";
     static constexpr field_rules rules{.sparse = true};
     std::string host;   ///< "": the host whose supervisor gets the request
     u64 id = 0;         ///< 0: starts a trace
     bool stop = false;  ///< finish and write the file; idempotent
-    u64 at = 0;         ///< byte offset of the requested part; at or past the end of the file: removes it
+    u64 at = 0;         ///< byte offset of the requested part; an offset at or past the end of the file
+                        ///< removes the file
 };
 BOOST_DESCRIBE_STRUCT(trace_file_request, (), (host, id, stop, at))
 /// Ends the run; frames in flight are delivered.
@@ -119,7 +121,7 @@ using request = std::variant<ps_request, parameters_request, set_request, trace_
 
 /// Throws config_error if the message cannot be read, or names an unknown command or fault.
 [[nodiscard]] request read_request(const nlohmann::json& message);
-/// Returns the text of the refusal for what read_request() has thrown.
+/// Returns the text of the refusal for an exception of read_request().
 [[nodiscard]] std::string unreadable_request(const std::exception& why);
 
 // The supervisor's verdict on a request: carried out, or refused and why. This file writes and reads it.
@@ -131,7 +133,7 @@ using request = std::variant<ps_request, parameters_request, set_request, trace_
 struct verdict {
     bool ok = false;
     std::optional<std::string> message;
-    std::optional<i64> code;  ///< of a refusal: an exit code
+    std::optional<i64> code;  ///< set only in a refusal: an exit code
     bool later = false;       ///< refused because of a temporary state: a later attempt can succeed
 };
 BOOST_DESCRIBE_STRUCT(verdict, (), (ok, message, code, later))
@@ -157,12 +159,12 @@ public:
 //   {"type": "parameters"}     -> {"ok": true, "schema": {...}, "values": {...}, "number": 3, "from": 120}
 //   {"type": "set", "values": {"spin": 0.5}}  -> the same, and "message": "spin is 0.5 from frame 120 on"
 //   {"type": "set", "reset": true}            -> the same: all values as at the start of the run
-// A refusal has changed nothing. A refusal with "later": true can be retried: too many
-// changes are waiting for frames to come.
+// A refusal has changed nothing. A request that is refused with "later": true can be retried: too many
+// changes already wait for future frames.
 
 struct parameter_state {
     ring::parameter_schema schema;                     ///< empty: this pipeline has no parameters
-    nlohmann::json values = nlohmann::json::object();  ///< by name: values of frames to come
+    nlohmann::json values = nlohmann::json::object();  ///< values of future frames, by parameter name
     u64 number = 0;                                    ///< changes since the start
     u64 from = 0;                                      ///< first frame of the newest set
     std::string message = {};                          ///< result of "set"; "" in the answer to "parameters"

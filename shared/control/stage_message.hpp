@@ -1,9 +1,10 @@
 #pragma once
 // Messages of a stage, a port's program or the process that owns `ipc` memory to a supervisor over
 // DIR/control.sock; "type" names the struct (control_message.hpp). A hello is answered with an
-// attach_message, a return or an owner message with a welcome_message. Each of them may be refused instead
-// (request_message.hpp), with "later": true if a retry can succeed. A program that sends a hello for a port
-// sends its own pidfd, too: SO_PEERCRED reports pid 0 for another pid namespace.
+// attach_message; a return message and an owner message are each answered with a welcome_message. Each of
+// them may be refused instead (request_message.hpp), with "later": true if a retry can succeed. A program
+// that sends a hello for a port sends its own pidfd, too: SO_PEERCRED reports pid 0 for another pid
+// namespace.
 
 #include <optional>
 #include <string>
@@ -31,7 +32,8 @@ struct hello_message {
     std::string stage;
     ring::incarnation_id incarnation;  ///< empty: started by hand
     i32 pid = 0;
-    bool port = false, writes = false;  ///< a port's program, and whether it writes frames
+    bool port = false, writes = false;  ///< port: the process is a port's program; writes: that program
+                                        ///< writes frames
     /// Start time of the process; 0: not reported. On a kernel without SO_PEERPIDFD the supervisor needs it,
     /// in addition to the pid, to identify the process (shm/process_id.hpp).
     u64 start_time = 0;
@@ -59,7 +61,7 @@ struct return_message {
 };
 BOOST_DESCRIBE_STRUCT(return_message, (), (run_id, stage, incarnation, ready, memory, start_time))
 
-/// The log lines that the process wrote to a file without a supervisor are complete.
+/// The process has completed the file of the log lines that it wrote while there was no supervisor.
 struct back_message {
     static constexpr const char* type = "back";
 };

@@ -40,7 +40,8 @@ BOOST_DESCRIBE_STRUCT(trace_answer, (), (ok, run_id, created_ns, state, notes, n
 ///   {"ok": true, "id": 7, "records": true}                  it records or writes the file
 ///   {"ok": true, "id": 7, "bytes": 90000, "text": "..."}    the file is written; text: one part of it
 /// Part k has the characters whose first byte is among the trace_part bytes from k * trace_part on.
-inline constexpr u64 trace_part = 64 * 1024;  // in JSON up to twice as long; a message has at most 200 KiB
+inline constexpr u64 trace_part = 64 * 1024;  // a part is up to twice as long in JSON, and a message has at
+                                              // most 200 KiB
 struct trace_file_answer {
     u64 id = 0;
     bool records = false;

@@ -190,7 +190,7 @@ metadata_change set_metadata(std::span<std::byte> room, u32& bytes, std::string_
     const entry_place old = find(room.first(used), key);
     const u32 kept = old.bytes != 0 ? used - old.bytes : old.at;
     if (kept + head + key.size() + from.size() > room.size()) return metadata_change::no_room;
-    const shm::block_open open;  // `room` may be in a header
+    const shm::block_open open;  // opens the control block for writing, since `room` may be in a frame header
     if (old.bytes != 0)
         std::memmove(room.data() + old.at, room.data() + old.at + old.bytes, used - old.at - old.bytes);
     std::byte* const to = room.data() + kept;
@@ -288,7 +288,7 @@ void set_used(shm::used_extents& used, const frame_format& f, std::string_view n
     if (extents.size() > p->shape.size()) refuse(fmt::format("it has {} dimensions", p->shape.size()));
     for (std::size_t d = 0; d < extents.size(); ++d)
         if (extents[d] > p->shape[d]) refuse("it is smaller");
-    const shm::block_open open;  // `used` may be in a header
+    const shm::block_open open;  // opens the control block for writing, since `used` may be in a frame header
     for (std::size_t d = 0; d < p->shape.size(); ++d)
         used.of[index][d] = d < extents.size() ? extents[d] : p->shape[d];
     used.planes |= 1U << index;

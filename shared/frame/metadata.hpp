@@ -16,16 +16,17 @@ namespace carousel::ring {
 
 // A frame's metadata: small named values that are passed from ring to ring in the frame's header. The bytes:
 //   entry = {kind u8, key bytes u8, value bytes u16, key, value}      one after the other, not aligned
-// Writers: the producer's worker copies the entries of the inputs (S3), the stage adds to them in process();
-// final at SUBMITTED. Readers: any process that holds a lease. The bytes come from another process: a reader
-// parses them entry by entry, stops at the first invalid entry, and never reads past the bytes in use.
+// Writers: the producer's worker copies the entries of the inputs (step S3), and the stage adds entries in
+// process(); the entries are final at SUBMITTED. Readers: any process that holds a lease. The bytes come from
+// another process: a reader parses them entry by entry, stops at the first invalid entry, and never reads
+// past the bytes in use.
 // A join takes the first input's entries, and then from each further input, in order, the entries whose key
 // is not present yet. Entries for which there is no room are omitted and counted in the header; the count is
 // passed on with the frame.
 
 inline constexpr u32 max_metadata_key = 63;
 
-/// In the order of the kind numbers in the bytes, which begin with 1.
+/// The alternatives are in the order of the kind numbers in the bytes; the kind numbers begin with 1.
 using metadata_value = std::variant<bool, i64, u64, f64, std::string_view, std::span<const std::byte>>;
 [[nodiscard]] const char* kind_of(
     const metadata_value& value) noexcept;  ///< "bool", "i64", .. "text", "bytes"

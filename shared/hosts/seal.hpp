@@ -1,6 +1,7 @@
 #pragma once
 // HMAC-SHA256 (libcrypto, loaded at its first use), for messages between the supervisors and the links of
-// several hosts. Without libcrypto, at build time or here, no pipeline runs over several hosts.
+// several hosts. If libcrypto is missing at build time or on this machine, pipelines cannot run over several
+// hosts.
 
 #include <array>
 #include <cstddef>

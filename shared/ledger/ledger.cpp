@@ -174,7 +174,7 @@ void ledger_writer::mark_committed(u64 ring_sequence, const frame_hash& hash, bo
                         "the file was replaced",
                         path_, ring_sequence));
     }
-    // the supervisor has already marked this commit
+    // true if the supervisor has already marked this commit
     const bool already_marked = r.committer == committer && (r.commits & ledger_marked_by_supervisor) != 0;
     r.commits = commits_of(r) + (already_marked ? 0 : 1);
     r.committer = committer;
@@ -188,7 +188,8 @@ bool ledger_writer::mark_committed_by_supervisor(u64 ring_sequence, u32 committe
     if (r.sequence_plus_1 == 0) {
         return false;
     }
-    if (r.committer != committer) {  // otherwise this supervisor or an earlier one has marked this commit
+    if (r.committer != committer) {  // if they are equal, this or an earlier supervisor has marked this
+                                     // commit
         const bool its_own = r.writer == committer;
         r.commits = (commits_of(r) + 1) | ledger_marked_by_supervisor;
         r.committer = committer;
@@ -359,9 +360,9 @@ void frame_claims::produced_again_from(u64 first) {
     std::erase_if(unclaimed_, [](const range& r) { return r.first == r.end; });
 }
 
-// A claim that was suspended when its ledger was read may have been resumed in the meantime, at a frame that
-// another sink had not delivered when the ledger of that sink was read before. So the suspended claims are
-// read once more after all others.
+// While the ledgers are read one after the other, a suspended claim may be resumed after its ledger was read,
+// and it may be resumed at a frame that another sink had not delivered when that sink's ledger was read.
+// Therefore the ledgers of suspended claims are read once more after all others.
 undelivered_frame find_undelivered(const std::string& runtime_directory,
                                    const std::vector<counted_sink>& sinks, u64 from) {
     for (;;) {

@@ -5,19 +5,20 @@
 // Threading: the writer belongs to a sink's process (the runner's completion thread) and, for marks on behalf
 // of dead processes, to the supervisor; the reader can be used by any process, also during the run. Several
 // writers of one file (instances, a successor concurrent with its dying predecessor) do not interfere: each
-// record has its own place, and record and mark are different bytes of it, each written by one pwrite(2). A
-// predecessor that was stopped and is continued may overwrite its successor's record with its own late
-// record, computed from a buffer that contains another frame by then. Therefore the mark also contains the
-// hash, from the memory of the process that committed; no other process writes this mark.
+// frame's record has its own place in the file; in that place the record and the mark are different bytes,
+// and each of the two is written by one pwrite(2). A predecessor that was stopped and is continued may
+// overwrite its successor's record with its own late record, computed from a buffer that contains another
+// frame by then. Therefore the mark also contains the hash, which the committing process takes from its own
+// memory; no other process writes this mark.
 // Layout of `<runtime directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 64 n,
 // see ledger_record. No record crosses a page, so neither a full disk nor a kill, which both cut a write at a
 // page boundary, leaves half a record or half a mark; and if a record was written, there is also space for
 // its mark. A hole reads as zeros; therefore one field contains sequence + 1, which is never zero. Old
 // delivered records are folded (ledger_fold.hpp). `<ledger>.names` lists the names of the hashes'
-// definitions, one per line; a record has the tag of its hash's name (ledger_tag) next to its flags. A name
-// is appended in one write(2) before the first record with its tag, so a kill leaves no record without its
-// name. A name may be listed twice if two writers begin at the same time. Hashes with different names are
-// never compared.
+// definitions, one per line; in each record, the tag of the hash's name (ledger_tag) is stored together with
+// the flags. A name is appended in one write(2) before the first record with its tag, so a kill leaves no
+// record without its name. A name may be listed twice if two writers begin at the same time. Hashes with
+// different names are never compared.
 // Order: record(), the frame's commit (its job word becomes COMMITTED), mark_committed(), and only then the
 // remaining steps (the input DONE, the job word IDLE). What a crash leaves:
 //   before record():            nothing; the frame is delivered again.
@@ -75,9 +76,9 @@ inline constexpr std::string_view own_hash_name = "own";
 struct frame_hash {
     std::optional<u64> value;
     std::string_view name = own_hash_name;  ///< one line of at most 100 bytes
-    // NOLINT: implicit, from a number as the stage's own hash
+    // NOLINT: implicit conversion of a number, which is the stage's own hash
     frame_hash(u64 hash, std::string_view of = own_hash_name) : value(hash), name(of) {}
-    frame_hash(std::nullopt_t /*none*/) {}  // NOLINT: implicit; the frame is only counted
+    frame_hash(std::nullopt_t /*none*/) {}  // NOLINT: implicit conversion; the frame is only counted
 };
 /// Returns the tag of a hash name: 30 bits above the two flags, never 0.
 [[nodiscard]] u32 ledger_tag(std::string_view name) noexcept;
@@ -134,14 +135,14 @@ struct ledger_summary {
     u64 records = 0;               ///< frames of the range that have a record and have not bypassed the sink
     u64 lost = 0;                  ///< frames of the range that the sink has a claim on and has not committed
     u64 passed = 0;                ///< frames of the range that bypassed the sink
-    u64 repeated = 0;              ///< commits beyond each frame's first
+    u64 repeated = 0;              ///< commits in addition to the first commit of each frame
     u64 tombstones = 0;            ///< frames that were abandoned upstream
     u64 unmarked = 0;              ///< lost frames that have a record, but were not committed
     u64 marked_by_supervisor = 0;  ///< marks that the supervisor wrote for dead processes
     u64 without_hash = 0;          ///< frames whose record has no hash
     u64 folded = 0;                ///< frames of the range whose records have been folded
-    u64 image_hash = 0;  ///< XXH3_64bits over the range's hashes (u64, little-endian) by sequence; 0 for a
-                         ///< tombstone or lost frame
+    u64 image_hash = 0;  ///< XXH3_64bits over the range's hashes (u64, little-endian) in the order of the
+                         ///< sequence; the hash of a tombstone or lost frame counts as 0
     std::vector<u64> tombstone_sequences = {};  ///< the newest 1000
     /// tags of the range's hashes, in order of appearance, limited to the first few; if there is more than
     /// one, there is no image_hash
@@ -163,14 +164,14 @@ public:
     [[nodiscard]] std::vector<ledger_record> read(u64 first, u64 count) const;
     /// Length of the file in frames: the highest recorded sequence + 1.
     [[nodiscard]] u64 size() const;
-    /// The lowest sequence from `from` on that the sink has a claim on and that has no
-    /// mark: no commit of that frame is known, so it must be delivered (again). no_frame: all claimed frames
-    /// have a mark, and the claim is suspended. Reads only files, independent of the control block. Throws
-    /// output_error.
+    /// Returns the lowest sequence, not below `from`, of a frame that the sink has a claim on and that has no
+    /// mark: no commit of that frame is known, so the frame must be delivered (again). Returns no_frame if
+    /// all claimed frames have a mark and the claim is suspended. Reads only files, independent of the
+    /// control block. Throws output_error.
     [[nodiscard]] u64 first_undelivered(u64 from) const;
-    /// The summary of the frames [0, end), including folded ones. Throws output_error, also for hashes
-    /// without a name, as written by older builds, because it is unknown with which hashes they may be
-    /// compared.
+    /// The summary of the frames [0, end), including folded ones. Throws output_error. Hashes without a name,
+    /// as written by older builds, are also an error, because it is unknown with which other hashes they may
+    /// be compared.
     [[nodiscard]] ledger_summary summarize(u64 end) const;
 
 private:
@@ -182,8 +183,9 @@ private:
 /// XXH3_64bits: the hash of a picture's bytes.
 [[nodiscard]] u64 hash_bytes(std::span<const std::byte> bytes) noexcept;
 
-// The frames for which a sink counts; this is the only record of "which readers count". A sink has a claim on
-// every frame, except on ranges of frames that bypass it according to its own rule:
+// The claims of a sink: the frames that must be delivered to it. The file of claims is the only record of
+// which sinks must get which frames. A sink has a claim on every frame, except on ranges of frames that
+// bypass it according to its own rule:
 //   - a sink that may miss frames (group = "latest", or a port with vacant = "skip"): it never has a claim;
 //   - an optional sink that has failed: it has no claim until it is started again;
 //   - a sink with `every` = N: it has a claim on the multiples of N only.
@@ -197,7 +199,7 @@ private:
 // frames may bypass the sink, and resumed after they no longer can: a crash in between leaves a suspended
 // claim, which the next supervisor resumes.
 
-/// Used instead of a frame number: the sink has no claim on any frame.
+/// Value instead of a frame number if the sink has no claim on any frame.
 inline constexpr u64 no_frame = ~u64{0};
 
 class frame_claims {
@@ -236,7 +238,7 @@ private:
     u64 every_ = 1;
 };
 
-/// Path of a ledger's claims.
+/// Path of the file with the claims of the sink that writes the ledger.
 [[nodiscard]] std::string claims_path(const std::string& ledger);
 
 /// A sink of a run.
@@ -249,9 +251,9 @@ struct undelivered_frame {
     u64 frame = no_frame;  ///< no_frame: no sink has an open claim
     std::string sink;
 };
-/// The lowest frame, not below `from`, that any of the sinks has a claim on and has not delivered: every
-/// lower frame is in the files of all sinks that count. Correct even if claims are resumed concurrently.
-/// Reads only files. Throws output_error.
+/// Returns the lowest frame, not below `from`, that any of the sinks has a claim on and has not delivered:
+/// every lower frame is in the files of all sinks that have a claim on it. Correct even if claims are resumed
+/// concurrently. Reads only files. Throws output_error.
 [[nodiscard]] undelivered_frame find_undelivered(const std::string& runtime_directory,
                                                  const std::vector<counted_sink>& sinks, u64 from);
 

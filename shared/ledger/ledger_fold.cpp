@@ -88,7 +88,7 @@ u64 check_of(const file_layout& f) { return XXH3_64bits(&f, offsetof(file_layout
 struct ledger_account::hash_state {
     XXH3_state_t of;
     hash_state() {
-        std::memset(&of, 0, sizeof of);  // cleared because it is written to the file in full
+        std::memset(&of, 0, sizeof of);  // cleared because all its bytes are written to the file
         XXH3_64bits_reset(&of);
     }
 };
@@ -162,7 +162,7 @@ ledger_account ledger_account::load(const std::string& path) {
     a.sum_.without_hash = f.without_hash;
     a.sum_.tombstone_sequences.assign(f.tombstone_sequences, f.tombstone_sequences + f.listed);
     a.sum_.hash_tags.assign(f.hash_tags, f.hash_tags + f.tags);
-    const unsigned char* const secret = a.hash_->of.extSecret;  // an address in this process
+    const unsigned char* const secret = a.hash_->of.extSecret;  // a pointer that is valid in this process
     std::memcpy(&a.hash_->of, f.state, sizeof f.state);
     a.hash_->of.extSecret = secret;
     return a;

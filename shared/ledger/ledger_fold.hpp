@@ -18,11 +18,11 @@
 // (ext4 and xfs flush it at the rename by default), or the old account with the hole already punched. In the
 // first case ledger_account::load() rejects the file and names it; in the second case the frames between the
 // two accounts count as lost. Delivered output is not affected: a sink's own files are independent. A reader
-// concurrent with a fold reads the account before and after the records, and restarts if it has changed. Only
-// frames that have a mark, or on which the sink has no claim (ledger.hpp), are folded: a folded frame
-// can no longer be lost. A folded frame cannot be repeated either, as long as more frames are kept than fit
-// in a window. (A second commit of a folded frame would not be detected.) If the file system cannot punch
-// holes, the file keeps its size, and the account is the same.
+// that runs concurrently with a fold reads the account before and after the records, and starts again if the
+// account has changed. Only frames that have a mark, or on which the sink has no claim (ledger.hpp), are
+// folded: a folded frame can no longer be lost. A folded frame cannot be repeated either, as long as more
+// frames are kept than fit in a window. (A second commit of a folded frame would not be detected.) If the
+// file system cannot punch holes, the file keeps its size, and the account is the same.
 
 #include <memory>
 #include <string>
@@ -39,8 +39,8 @@ public:
     ledger_account(ledger_account&&) noexcept;
     ledger_account& operator=(ledger_account&&) noexcept;
 
-    /// Adds the frame end(), as its record or as an empty record. `claimed`: the sink has a claim on the
-    /// frame.
+    /// Adds the next frame, whose number is end(): its record, or an empty record if it has none. `claimed`:
+    /// the sink has a claim on the frame.
     void add(const ledger_record& r, bool claimed);
     [[nodiscard]] u64 end() const noexcept { return end_; }
     [[nodiscard]] ledger_summary summary() const;
@@ -60,9 +60,9 @@ private:
     std::unique_ptr<hash_state> hash_;
 };
 
-/// Path of the account of the folded part.
+/// Path of the file with the account of the folded frames.
 [[nodiscard]] std::string folded_path(const std::string& ledger);
-/// Throws output_error with the ledger's path if it has hashes without a name.
+/// Throws output_error with the ledger's path if `sum` contains hashes without a name.
 void refuse_nameless(const ledger_summary& sum, const std::string& ledger);
 /// The first frame whose record is kept. Throws output_error.
 [[nodiscard]] u64 folded_end(const std::string& ledger);

@@ -48,8 +48,8 @@ void chunk(bytes& to, std::string_view type, F&& fill) {
     end_chunk(to, begun);
 }
 
-/// Adler-32 of two concatenated byte strings, of which the second has `length` bytes; as zlib's
-/// adler32_combine().
+/// Returns the Adler-32 of two concatenated byte strings, computed from the Adler-32 of each; `length` is the
+/// number of bytes of the second string. Equivalent to zlib's adler32_combine().
 u32 join_adler(u32 first, u32 second, u64 length) {
     const u64 a1 = first & 0xFFFFU, b1 = first >> 16U, a2 = second & 0xFFFFU, b2 = second >> 16U;
     const u64 a = (a1 + a2 + adler_base - 1) % adler_base;  // both checksums start from 1
