@@ -25,12 +25,12 @@ struct dead_letter {
     struct input {
         std::string stage;
         ring::frame_format format;
-        ring::frame_facts facts;  ///< for an input, only the facts that are not the frame's own: metadata,
-                                  ///< used extents, sampled frames
+        ring::frame_facts facts;  ///< an input has only these facts: metadata, used extents, sampled frames;
+                                  ///< its other facts are those of the frame
     };
-    /// A sampled input (the key `sampled`), and the frame's copy of it. If the frame ended several processes,
-    /// the copy is that of the last process, which wrote the file; the copies of the other processes no
-    /// longer exist.
+    /// A sampled input (the key `sampled`), and the copy of it that was made for the frame. If the frame
+    /// ended several processes, the copy is that of the last process, which wrote the file; the copies of the
+    /// other processes no longer exist.
     struct sampled_input : input {
         bool described = true;  ///< configure() gets its format
         bool there = false;     ///< false: the sampled input had no frame yet; `facts` has no meaning
@@ -46,7 +46,7 @@ struct dead_letter {
     std::string stage, program;  ///< name in the pipeline file; path of the executable, or of the Python file
     std::string python;          ///< path of the interpreter of a stage in Python; otherwise empty
     ring::frame_facts facts;     ///< the facts as the stage would have read them
-    u32 attempts = 0;            ///< processes that this frame ended
+    u32 attempts = 0;            ///< number of processes that this frame has ended
     u32 width = 0, height = 0, in_flight = 1;
     f64 fps = 0;
     std::string settings_json;         ///< the stage's own keys

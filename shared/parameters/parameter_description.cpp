@@ -27,7 +27,8 @@ std::vector<std::string> texts(const std::array<const char*, N>& all) {
     return {all.begin(), all.end()};
 }
 
-/// Letters, digits and the characters in `also`; the length is 1 to longest_name.
+/// Returns true if the text consists only of letters, digits and the characters in `also`, and has 1 to
+/// longest_name characters.
 bool is_word(std::string_view text, std::string_view also) {
     return !text.empty() && text.size() <= longest_name && std::all_of(text.begin(), text.end(), [&](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -78,7 +79,8 @@ std::string fault_of(const parameter_schema& s, const parameter& p) {
     return {};
 }
 
-/// The same for the field's relations to other fields and its use as a control.
+/// Returns the reason why the field's use as a control, or its relation to other fields, is invalid; "" if
+/// both are valid.
 std::string fault_of_use(const parameter_schema& s, const parameter& p) {
     if (!p.role.empty() && std::find(roles.begin(), roles.end(), p.role) == roles.end())
         return fmt::format("has the unknown role \"{}\"{}", p.role.substr(0, longest_shown),

@@ -123,7 +123,8 @@ json element_to(const parameter& p, std::span<const std::byte> values, u32 index
     return {};
 }
 
-/// Returns the field that must be larger, if this field is not below it; otherwise null.
+/// Compares the field `p` with the field that must have a larger value (parameter::below). Returns that field
+/// if its value is not larger; null if it is larger or if there is no such field.
 const parameter* not_below(const parameter_schema& s, const parameter& p,
                            std::span<const std::byte> values) noexcept {
     const parameter* other = p.below.empty() ? nullptr : s.find(p.below);

@@ -26,7 +26,7 @@ enum class parameter_kind : u8 {
     integer,
     flag,
     choice
-};  ///< f32, i32, u32 0 or 1, u32 index: 4 bytes per element
+};  ///< stored as f32, i32, u32 (0 or 1) and u32 (the index of the choice): 4 bytes per element
 [[nodiscard]] const char* name_of(parameter_kind k) noexcept;
 
 struct parameter {
@@ -34,9 +34,10 @@ struct parameter {
     parameter_kind kind = parameter_kind::number;
     u32 offset = 0;                     ///< bytes, a multiple of 4
     u32 count = 1;                      ///< elements, at most 4: 3 for a point
-    std::vector<f64> initial = {0};     ///< `count` values; for a choice, its index
+    std::vector<f64> initial = {0};     ///< `count` values; the value of a choice is the choice's index
     f64 low = 0, high = 1;              ///< the range of each element
-    f64 usual_low = 0, usual_high = 0;  ///< ends of a control's range; if both are equal: low and high
+    f64 usual_low = 0, usual_high = 0;  ///< ends of a control's range; if they are equal, the control uses
+                                        ///< low and high
     f64 step = 0;                       ///< step of a control; 0: none
     std::string label = {};             ///< display name; "": the name
     std::string unit = {};              ///< "rad", "x"; a number in "rad" is shown in degrees

@@ -1,5 +1,5 @@
 #pragma once
-// Folder of a run, with its socket, record, ledgers and logs, where other processes find it:
+// Folder of a run, in which other processes find the run's socket, record, ledgers and logs:
 //   $XDG_RUNTIME_DIR/carousel/NAME/   else   /tmp/carousel-UID/NAME/      (0700, owned by this user)
 //     control.sock   SOCK_SEQPACKET: stages attach; `carousel kill` and other commands send requests
 //     run.json       identity of the run: {pid, start_time, run_id, name, file, pid_namespace, boot_id,
@@ -12,7 +12,7 @@
 //     port-SEAT-EPOCH.lock  locked by a port's program while it has memory of the run
 //     lock           locked by the supervisor until it exits, and by the stages (shm/runtime_folder.hpp);
 //                    ledger-*.bin, logs/, pictures/, dead-letters/ (dead_letter.hpp)
-// The data that is kept of a run without a supervisor is in a separate folder (liveness.hpp).
+// The data that is kept after a run has lost its supervisor is in a separate folder (liveness.hpp).
 // May be called from any process of the user. A record is written atomically (temporary file, rename) and
 // removed with its folder. A pid and a start time identify a process only in the pid and time namespace, and
 // the boot, in which they were read. A record from another namespace or boot is therefore judged by the locks
@@ -34,7 +34,7 @@ struct record {
     std::string run_id, name, file;
     std::string pid_namespace, boot_id;  ///< filled in by write_record
     std::string folder = {};             ///< the folder from which read_record read the record
-    clock_identity clock = {};           ///< the supervisor's; filled in by write_record
+    clock_identity clock = {};           ///< the clock of the supervisor; filled in by write_record
     [[nodiscard]] std::string socket() const;
 };
 

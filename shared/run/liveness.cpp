@@ -56,7 +56,7 @@ std::string utc_now() {
     return text;
 }
 
-/// For each sink with a ledger: the deliveries that the file alone proves.
+/// Returns, for each sink with a ledger, the deliveries that the ledger's file alone proves.
 json sinks_of(const std::string& run_folder, u64 first) {
     constexpr std::string_view head = "ledger-", ending = ".bin";
     json sinks = json::array();

@@ -34,7 +34,8 @@ enum class liveness : u8 {
 /// Stages that continue without their supervisor.
 struct orphaned_stages {
     bool any = false;
-    u32 count = 0;  ///< 0 with `any`: they cannot be counted from here (another pid or time namespace)
+    u32 count = 0;  ///< 0 although `any` is set: the stages cannot be counted from here (another pid or time
+                    ///< namespace)
 };
 /// For a run whose supervisor has ended.
 [[nodiscard]] orphaned_stages orphaned_stages_of(const record& r);
@@ -66,7 +67,7 @@ struct liveness_report {
 //   $XDG_RUNTIME_DIR/carousel-lost/NAME.RUN_ID/   else   /tmp/carousel-UID-lost/NAME.RUN_ID/
 //                       (0700, owned by this user)
 //     account.json      what the run delivered, from its ledgers and its control block (account_of)
-//     logs/             log lines of its stages and of its supervisor, also those without a supervisor
+//     logs/             log lines of its supervisor and stages, also from the time without a supervisor
 //     recoveries.jsonl, state.json, pipeline.json   files of the run's folder, unchanged
 // The process that removes the run's folder first keeps this data: the last stage of the run
 // (runner/supervisor_link.hpp), the next start of a run of that name, or `carousel clean`. That process holds

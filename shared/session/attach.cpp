@@ -110,8 +110,8 @@ u32 guards_of(std::span<const mapped_link> inputs, std::span<const mapped_link> 
     u32 bits = shm::memory_guard::mapped;
     if (!std::all_of(inputs.begin(), inputs.end(), [](const auto& in) { return in.memory->read_only(); }))
         bits |= shm::memory_guard::inputs_writable;
-    bool gaps = false, guarded = true;  // each output is guarded by gaps, or by canaries if another output
-                                        // has gaps
+    bool gaps = false, guarded = true;  // `gaps`: at least one output has gaps; `guarded`: each output has
+                                        // gaps or canaries
     for (const mapped_link& out : outputs) {
         gaps = gaps || out.memory->has_gaps();
         guarded = guarded && (out.memory->has_gaps() || out.canary_bytes != 0);

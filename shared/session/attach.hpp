@@ -26,7 +26,7 @@ struct attached_block {
     u32 index = 0;  ///< index of the link or asset in the control block
     std::string name;
     device::memory_handle memory;
-    u64 canary_bytes = 0;       ///< per slot of a ring, at its end; 0: no canaries
+    u64 canary_bytes = 0;       ///< bytes of the canary at the end of each slot of a ring; 0: no canaries
     bool others_write = false;  ///< processes other than one instance of the producer can write into canaries
     bool readers_write = false;  ///< a reader is among these processes
 };
@@ -60,8 +60,8 @@ struct mapped_link {
     u32 slots = 0;
     /// For an output: the canary_key() that this process has planted after each slot; 0: none.
     std::vector<u64> planted;
-    /// processes other than one instance of the producer can write to its canaries, so each frame plants them
-    /// again
+    /// processes other than one instance of the producer can write to its canaries, so the canaries are
+    /// planted again for each frame
     bool others_write = false;
     bool readers_write = false;  ///< a reader is among these processes, according to the plan
     /// for a ring on another GPU: one slot on this process's GPU (stages/runner/depth_governor.hpp);

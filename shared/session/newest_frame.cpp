@@ -16,7 +16,7 @@ namespace {
 
 constexpr u64 connection_check_ns = 100 * ns_per_ms, answer_patience_ns = 200 * ns_per_ms;
 
-/// The only event on this connection is that it ends.
+/// The only event that can occur on this connection is its end.
 bool has_ended(const shm::process_fd& connection) {
     return !connection || events_of(connection.get(), POLLIN) != 0;
 }
@@ -86,14 +86,14 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
 }
 
 // The ring's tail passes a frame that no blocking reader needs any more, so the frame's slot is free or will
-// soon be, except the newest frame's slot, which is kept for latest members.
+// soon be free. The slot of the newest frame is an exception: it is kept for latest members.
 bool newest_frame::may_arrive(u64 ring_sequence) const noexcept {
     const ring::link_ref& link = reader_.link();
     return ring_sequence >= reader_.next() && (link.tail() <= ring_sequence || link.is_ready(ring_sequence));
 }
 
-// The doorbell of the ring's reader, because the doorbell of the producer also rings for the producer's
-// inputs.
+// Returns the doorbell of the ring's first blocking reader, if there is one, because the producer's doorbell
+// also rings for the producer's inputs.
 shm::doorbell_word& newest_frame::bell() const noexcept {
     const shm::link_block& l = control_->link[from_.link];
     const u32 stage = l.blocking > 0 ? l.group_stage[0] : l.stage;

@@ -1,10 +1,10 @@
 #pragma once
-// Copies the newest frame of one ring to a process that is not a stage, with the ring's
-// memory from the supervisor (control/mapped_ring.hpp). A frame that is returned is always intact; a frame
-// that is not intact is discarded. The lease covers only the copy: the caller may use the copy for any time.
-// If the supervisor dies, the ring remains, and frames are still read. A supervisor that takes the run over
-// receives a new request (retried ten times per second) and assigns another place instead of the old one;
-// from then on the supervisor has a record of this process.
+// Copies the newest frame of one ring for a process that is not a stage; the process gets the ring's memory
+// from the supervisor (control/mapped_ring.hpp). A frame that is returned is always intact; a frame that is
+// not intact is discarded. The lease covers only the copy: the caller may use the copy for any time. If the
+// supervisor dies, the ring remains, and frames are still read. When another supervisor takes the run over,
+// this object sends it a new request (retried ten times per second). That supervisor assigns another place
+// instead of the old one, and from then on has a record of this process.
 // Not thread-safe: one thread at a time. Crash: the supervisor frees the place in the link's groups when the
 // connection of the mapped ring ends; a held lease is revoked at that time, or earlier if it is too old. A
 // process that dies while there is no supervisor keeps its place until the run ends, but not its lease. Even
@@ -44,8 +44,9 @@ public:
     /// Becomes a member as `entry`, replacing its previous membership. Returns false if all places are taken.
     [[nodiscard]] bool join(u32 entry);
     [[nodiscard]] bool joined() const noexcept { return member_ && member_->joined(); }
-    /// Leases the newest frame that is newer than the last one; with `only`, only the frame with this ring
-    /// sequence. Only as a member. True: call release().
+    /// Leases the newest frame if it is newer than the last one; if `only` is given, leases only the frame
+    /// with this ring sequence. Only a member may call this. If it returns true, the caller must call
+    /// release().
     [[nodiscard]] bool acquire(u64 only = ring::any_ring_sequence);
     [[nodiscard]] const ring::slot_ref& slot() const noexcept { return slot_; }
     /// The header of the leased frame.

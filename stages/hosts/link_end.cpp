@@ -129,8 +129,8 @@ std::string link_end::file(const std::string& name) const {
 }
 
 // A receiver forwards frames made by others, and its stream ends when the sender ends it
-// (receive_stage::configure). The program's name would not identify it: the program may be a wrapper or a
-// link.
+// (receive_stage::configure). The program's name would not identify a receiver: the program may be a wrapper,
+// or a link in the file system.
 bool link_end::is_one_of_several_receivers() const {
     using nlohmann::json;
     const json all = read_json_file(env->runtime_directory() + "/pipeline.json");
@@ -158,7 +158,7 @@ void link_figures::update(bool up, const std::optional<clock_relation>& clock, u
     j["clock_error_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->error_ns) / 1e6) : nullptr;
     try {
         shm::write_whole_file(path_, j.dump());
-    } catch (const error&) {  // for example because of a full disk: figures must not cost a frame
+    } catch (const error&) {  // the disk may be full, for example; figures must not cost a frame
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What both ends of a link have: settings, token, format of the frames, and figures for the run's report.
+// The parts that both ends of a link have: settings, token, format of the frames, and figures for the run's
+// report.
 
 #include <carousel/stage.hpp>
 
@@ -15,7 +16,7 @@ namespace carousel::hosts {
 
 // Settings that both ends of a link have.
 //   address     numeric address of the receiving host, e.g. "10.0.0.2"; no default; only private addresses
-//   port        on which it listens; the next 64 ports carry the frames (UCX_TCP_PORT_RANGE) [47100]
+//   port        the receiver listens on it; the next 64 ports carry the frames (UCX_TCP_PORT_RANGE) [47100]
 //   token       file that both hosts have, mode 0600 (link/message.hpp); path relative to the pipeline
 //               file's folder
 //   insecure    true: the address may be public [false]
@@ -86,7 +87,8 @@ public:
     /// To be called after each change; writes once per second, or immediately if `force` is set. A failed
     /// write is ignored.
     void update(bool up, const std::optional<clock_relation>& clock, u64 now, bool force = false);
-    /// For a receiving end: the sender keeps its frames until the sinks here have them.
+    /// Called by a receiving end: `how` is true if the sender keeps its frames until the sinks on this host
+    /// have them.
     void sent_durably(bool how) noexcept { durable_ = how; }
     void crossed(u64 bytes, u64 packed_bytes) noexcept {
         ++frames_, bytes_ += bytes, packed_ += packed_bytes;

@@ -148,7 +148,7 @@ void receive_stage::process(frame& f) {
     f.metadata().assign(m.metadata);
     if (m.tombstone_reason.empty()) {
         if (shm::used_extents* const used = f.output().used()) {
-            const shm::block_open open;  // opened because the used extents are in the frame's header
+            const shm::block_open open;  // makes the frame header, which has the used extents, writable
             *used = hosts::extents_of(m.used);
         }
         f.queue().copy(f.output().slot() + hosts::before_payload, next_->data, end_.bytes);

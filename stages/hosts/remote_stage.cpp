@@ -15,7 +15,8 @@ namespace {
 
 constexpr u32 most_asked = 16;  ///< the maximum of in_flight
 constexpr u64 poll_every_ns = 250 * ns_per_ms;
-/// A link that is down for longer has lost its frames; its silence is detected after 1 s.
+/// If the link is down for longer than this time, its frames count as lost. (A link that is silent for 1 s
+/// counts as down.)
 constexpr u64 away_patience_ns = 500 * ns_per_ms;
 constexpr u64 release_patience_ns = 5 * ns_per_s;
 constexpr u64 leave_patience_ns = 2 * ns_per_s;

@@ -2,8 +2,8 @@
 // A seat for a stage's instances on another host (carousel-remote, inserted by the plan). The seat's process
 // takes frames like any other instance, sends them to the other host for processing, and commits the answers.
 // Its settings are link_end.hpp, for the link to the other host, and
-//   back_address, back_port   where the answers arrive, on this host
-//   format, output            the stage's output, as JSON, and its name
+//   back_address, back_port   address and port on this host at which the answers arrive
+//   format, output            format of the stage's output, as JSON, and the output's name
 //   give_back_ms              a frame without an answer after this time goes to another instance [5000]
 //
 //   this host                                      the other host, a separate run
@@ -19,7 +19,7 @@
 //
 // The process returns its frames by exiting (exit_code::gave_back): this frees every lease by the ring's
 // rules and counts no attempt. The successor takes no frame until the other host has finished its frames. So
-// a host that is away or stalled gets no frame.
+// a host that is unreachable or stalled gets no frame.
 
 #include <condition_variable>
 #include <map>
@@ -71,7 +71,7 @@ private:
     u64 made_bytes_ = 0, give_back_ns_ = 0;
     hosts::outgoing_payload payload_;
     std::vector<std::unique_ptr<device::mapping>> buffers_;  ///< buffers for arriving answers
-    std::vector<u64> numbers_;  ///< per lane: the number of its frame on the other host
+    std::vector<u64> numbers_;  ///< for each lane, the number that the lane's frame has on the other host
     std::unique_ptr<device::queue> collector_queue_;
     std::unique_ptr<device::mapping> collector_scratch_, answer_hash_;
     std::unique_ptr<hosts::sender_link> work_;

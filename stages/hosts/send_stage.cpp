@@ -12,7 +12,7 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u32 frames_under_way = 4, most_under_way = 16;  ///< the second is the maximum of in_flight
+constexpr u32 frames_under_way = 4, most_under_way = 16;  ///< most_under_way is the maximum of in_flight
 constexpr u64 patience_ns = 250 * ns_per_ms;  ///< a longer wait is reported as waiting for the other host
 constexpr u64 end_patience_ns = 4 * ns_per_s;
 

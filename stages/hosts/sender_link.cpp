@@ -81,7 +81,7 @@ bool sender_link::over(u64 ring_sequence) const {
 }
 
 // The link's thread iterates several times per frame. Waking all waiters each time took a fifteenth of the
-// link's CPU time, so only the waiter of the frame itself is woken, and only once.
+// link's CPU time, so the thread wakes only a waiter whose wait is over, and only once.
 void sender_link::wake_released_waiters() {
     for (const auto& [ring_sequence, waiter] : waiting_)
         if (over(ring_sequence)) waiter->notify_one();

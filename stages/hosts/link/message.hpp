@@ -11,8 +11,9 @@
 //   PING {time}, PONG {time}                       <->
 //   END {sequence}                                    ->
 //                                                  <-  BYE {why}
-// A HELLO of any version begins with its version, which is read whatever follows. The receiver of a HELLO of
-// another version replies with its own HELLO, so that both sides can report the difference.
+// A HELLO of any version begins with its version number, which is read even if the rest cannot be decoded.
+// The receiver of a HELLO of another version replies with its own HELLO, so that both sides can report the
+// difference.
 // decode() accepts any bytes: it never reads beyond them, checks each length, and returns nothing for bytes
 // that are not a message of this version.
 

@@ -4,10 +4,10 @@
 //
 // The newest sender that has proven the token gets the link: the predecessor's connection is closed, and the
 // new sender is accepted once no transfer from the predecessor into our memory is in flight. A sender of an
-// older process is not accepted while a newer one is connected. Frame n is stored in buffer n mod window; the
-// sender has at most one window of frames in flight, so this buffer is free. The connection of a sender that
-// violates this is closed. The hash of a complete frame is verified before the frame begins. Only frames
-// committed in the ring here are acknowledged.
+// older process is not accepted while a sender of a newer process is connected. Frame n is stored in buffer n
+// mod window; the sender has at most one window of frames in flight, so this buffer is free. The connection
+// of a sender that violates this is closed. The hash of a complete frame is verified before the frame begins.
+// Only frames committed in the ring here are acknowledged.
 //
 // For work (link_kind::work) any run may send, one run after the other; each continues at this ring's number.
 // For answers there is no ring on this host: the frames of each sender are accepted from its oldest frame on.
@@ -42,8 +42,8 @@ public:
 
     void accepted(u32 connection, u64 now);
     void closed(u32 connection);
-    /// The transport has closed a connection whose peer exceeded its limits: reported by log_line() at most
-    /// every 5 s.
+    /// Called after the transport has closed a connection whose peer exceeded its limits; log_line() reports
+    /// this at most every 5 s.
     void limit_exceeded(const std::string& why, u64 now);
     /// Connection of the sender that has proven the token; 0: none.
     [[nodiscard]] u32 proven() const noexcept { return current_; }
@@ -83,7 +83,7 @@ public:
     [[nodiscard]] const std::string& sender() const noexcept { return sender_; }
     void sender_is_kept() { sender_kept_ = true; }
     [[nodiscard]] bool sender_must_be_kept() const noexcept { return !sender_kept_; }
-    /// Called when this side leaves: notifies the sender.
+    /// Called when the receiving run ends: notifies the sender.
     void leave(const std::string& why) { leaving_ = why; }
 
     [[nodiscard]] actions step(u64 now);
@@ -142,8 +142,9 @@ private:
     std::string run_, sender_;
     bool sender_kept_ = true;
     u64 next_, committed_,
-        arrive_;         ///< first frame not complete; first not committed; next to arrive on this connection
-    u64 delivered_ = 0;  ///< delivered by the sinks; may briefly be ahead of committed_
+        arrive_;         ///< the first frame that is not complete, the first that is not committed, and the
+                         ///< next to arrive on this connection
+    u64 delivered_ = 0;  ///< the sinks have delivered all lower frames; may briefly be larger than committed_
     bool has_other_links_ = false, accepts_successors_ = false;
     std::vector<packing> can_unpack_{packing::none};
     std::vector<buffer> buffers_;

@@ -115,7 +115,7 @@ private:
     u64 rest_ns_ = shortest_rest_ns;  ///< delay before the next attempt to connect
     u64 committed_ = 0, next_ = 0, window_ = 1;
     u64 highest_next_ = 0;  ///< highest value of next_ so far
-    u64 durable_ = 0;       ///< with hello::by_durable: lower frames may be released
+    u64 durable_ = 0;       ///< if hello::by_durable is set, all lower frames may be released
     bool close_ = false, end_sent_ = false, end_known_ = false;
     bool ends_here_ = false, numbering_restarted_ = false, welcomed_ = false;
     u32 connection_ = 0, to_close_ = 0;

@@ -23,7 +23,7 @@
 
 namespace carousel::hosts {
 
-// Detects a peer that makes UCX assemble a message of a length that no plan allows.
+// Detects a peer that makes UCX assemble a message that is longer than any plan allows.
 // UCX assembles an eager message of several fragments itself: it allocates the announced length when the
 // first fragment arrives, queues fragments that come before the first one, and calls the handler after the
 // last fragment. UCX has no setting for the largest length, and no callback before the last fragment (UCX
@@ -34,7 +34,7 @@ namespace carousel::hosts {
 class memory_watch {
 public:
     explicit memory_watch(u64 allowance) noexcept : allowance_(allowance), base_(allocated_bytes()) {}
-    /// Counts the present allocation as the base of the allowance.
+    /// From now on, only allocations in addition to the present ones count towards the allowance.
     void restart() noexcept { base_ = allocated_bytes(); }
     /// A check is cheap, but not free, so there is at most one per millisecond.
     [[nodiscard]] bool is_due(u64 now_ns) noexcept {

@@ -6,8 +6,8 @@
 
 namespace carousel::hosts {
 namespace {
-constexpr unsigned pieces_under_way = 3;  ///< per connection: one piece is being transferred, the others are
-                                          ///< being requested
+constexpr unsigned pieces_under_way = 3;  ///< number of pieces in flight per connection: one is being
+                                          ///< transferred, the others are being requested
 }
 
 // The connection that the message came from.
@@ -83,7 +83,8 @@ bool transport::implementation::post_pieces(link& l) {
     return any;
 }
 
-// This side's messages never use a rendezvous, so a rendezvous announces a message that is too long.
+// Carousel never sends a message by a rendezvous (only pieces), so a message that arrives by a rendezvous is
+// too long.
 void transport::implementation::on_message(link& l, std::span<const std::byte> bytes, bool rendezvous) {
     if (rendezvous || bytes.size() > (l.trusted ? options_.message_bytes : options_.first_message_bytes))
         return disconnect(l, l.trusted ? "its message exceeds the size limit of this link"

@@ -24,10 +24,10 @@ namespace carousel::hosts {
 
 /// The size of a piece is the amount that a link transfers in 20 ms, within these limits. Large pieces have
 /// the lowest cost for the sender, because a rendezvous transfers them without a copy by UCX; small pieces
-/// allow a PING in between on a slow network. The large size is the fastest of 0.1 to 8 MB over loopback on
-/// 16 cores. But a rendezvous wakes both sides one additional time, and on two cores this interrupts another
-/// thread: there the small size is 1.4 times as fast (tests/bench/FIGURES.md), so a host with few cores uses
-/// only small pieces.
+/// allow a PING in between on a slow network. The large size was the fastest of the sizes from 0.1 to 8 MB,
+/// measured over loopback on 16 cores. But a rendezvous wakes both sides one additional time, and on two
+/// cores this interrupts another thread: there the small size is 1.4 times as fast (tests/bench/FIGURES.md),
+/// so a host with few cores uses only small pieces.
 inline constexpr u64 least_piece = 120'000, most_piece = 1024 * 1024;
 inline constexpr u64 piece_takes_ns = 20'000'000;
 
@@ -72,7 +72,7 @@ private:
 class outgoing_frames {
 public:
     struct piece {
-        std::shared_ptr<outgoing_frame> of;  ///< kept while the piece's bytes are read
+        std::shared_ptr<outgoing_frame> of;  ///< the reference is held while the piece's bytes are read
         std::vector<std::byte> front;
         std::span<const std::byte> data;
     };
@@ -113,8 +113,8 @@ public:
     using begin_frame =
         std::function<std::shared_ptr<arriving_frame>(std::span<const std::byte> header, u64 bytes)>;
     struct place {
-        std::shared_ptr<arriving_frame> of;  ///< kept while the piece's bytes arrive; got() is called
-                                             ///< afterwards
+        std::shared_ptr<arriving_frame> of;  ///< the reference is held while the piece's bytes arrive; got()
+                                             ///< is called afterwards
         std::byte* to;                       ///< null: discard
     };
     /// Returns the destination of a piece of `bytes` bytes. Returns nothing if the piece is invalid at this
@@ -123,8 +123,9 @@ public:
                                             const begin_frame& begin);
 
 private:
-    std::shared_ptr<arriving_frame> frame_;  ///< the frame of which more pieces are expected
-    u64 begun_ = 0;                          ///< number of the frame's bytes whose pieces have begun
+    std::shared_ptr<arriving_frame> frame_;  ///< the frame whose next pieces are expected
+    u64 begun_ = 0;                          ///< number of the frame's bytes that are in pieces whose
+                                             ///< transfer has begun
 };
 
 }  // namespace carousel::hosts

@@ -55,7 +55,8 @@ constexpr std::pair<const char*, const char*> early[] = {
     {"UCX_WARN_UNUSED_ENV_VARS", "n"}, {"UCX_CM_REUSEADDR", "y"},     {"UCX_MEMTYPE_CACHE", "n"},
 };
 
-/// Checks all transports of this UCX on this machine; nothing: UCX cannot be set up.
+/// Returns whether any transport of this UCX can access GPU memory on this machine; nothing if UCX cannot be
+/// set up.
 std::optional<bool> reaches_cuda() {
     ucp_config_t* config = nullptr;
     if (ucp_config_read(nullptr, nullptr, &config) != UCS_OK) return std::nullopt;

@@ -31,7 +31,7 @@ struct transport_options {
     u64 first_message_bytes = 4096;  ///< longest message of an untrusted peer
     u64 message_bytes = 65536;       ///< longest message of a trusted peer
     /// Bytes that the process may allocate by malloc() while the transport exists. If the process allocates
-    /// more, a peer makes UCX assemble a message that is not allowed (implementation.hpp).
+    /// more, the cause is a peer that makes UCX assemble a message that is not allowed (implementation.hpp).
     u64 allowance = ~u64{0} >> 1U;
 };
 
@@ -56,7 +56,7 @@ public:
         virtual void frame_sent(u32 connection, u64 ring_sequence) = 0;
     };
 
-    /// Throws config_error if no device has this address as its first one, if UCX cannot be set up on the
+    /// Throws config_error if no device has this address as its first address, if UCX cannot be set up on the
     /// device, or if UCX cannot access GPU memory although that is required.
     transport(events& to, const transport_options& how);
     ~transport();
@@ -79,7 +79,7 @@ public:
     /// Returns true if there was something to do.
     bool progress();
     /// Makes progress until no work is left, for up to 1 ms, so that a peer that sends without end cannot
-    /// keep the calling thread from its timers. Closes peers that exceed the allowance.
+    /// prevent the calling thread from serving its timers. Closes peers that exceed the allowance.
     void progress_all();
     /// Waits for an event, wake(), or the end of the time.
     void wait(u64 at_most_ns);
