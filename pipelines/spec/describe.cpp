@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr std::size_t max_asset_name = 47;
-constexpr u64 largest_asset_bytes = u64{1} << 46U;  // the limit of shared memory
+constexpr u64 largest_asset_bytes = u64{1} << 46U;  // the maximum size of a block of shared memory
 
 bool is_program(const fs::path& path) {
     std::error_code failed;
@@ -80,7 +80,7 @@ std::string last_line(const subprocess_result& r) {
     std::string key = e.value("key", "");
     if (key == "python" && s.python.empty()) key = "run";  // the interpreter is the default one
     std::string message = e.value("message", "no reason given");
-    // A mistyped key of the supervisor looks like one of the stage's own.
+    // The stage cannot distinguish a mistyped key of the supervisor from a key of its own.
     if (s.settings.contains(key) && message.find("unknown key") != std::string::npos &&
         message.find("did you mean") == std::string::npos)
         message += did_you_mean_clause(key, stage_keys());
@@ -192,7 +192,7 @@ stage_description description_from(const stage_spec& s, const std::string& progr
                                                  "format ({}); build both from the same version of Carousel",
                                                  s.name, program, e.what()));
     }
-    // The plan multiplies and adds these sizes.
+    // The plan multiplies and adds these sizes, so none of them may exceed its limit.
     const auto check_size = [&](const std::string& what, u64 bytes, u64 limit) {
         if (bytes > limit)
             refuse(s.position_of("run"),
@@ -273,8 +273,9 @@ std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
     return reached;
 }
 
-/// One END applies to the whole run. The END is exact for a sink whose every frame depends on the source that
-/// sets the END. (A sink that reads as latest may see an extra frame, as it may also miss frames.)
+/// One END applies to the whole run. The END is exact for a sink if each of the sink's frames depends on the
+/// source that sets the END. (A sink that reads as latest may see an extra frame, as it may also miss
+/// frames.)
 void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         // A stage with `returns` receives the END of this run's own sources back from another host, after

@@ -36,7 +36,7 @@ struct stage_description : output_spec {
     std::string python;                   ///< path of the interpreter that the key `python` names; "": no key
     std::vector<output_spec> more;        ///< outputs after the first
     std::vector<u32> input_outputs;       ///< index of the output that each input reads
-    std::vector<u32> sampled_outputs;     ///< the same for its sampled inputs
+    std::vector<u32> sampled_outputs;     ///< index of the output that each sampled input reads
     std::vector<asset_spec> makes;        ///< assets that it fills
     std::vector<std::string> uses;        ///< assets that it maps
     ring::parameter_schema parameters;    ///< the parameters that the stage reads; may be empty
@@ -80,8 +80,8 @@ struct parameter_plan {
     std::vector<std::byte> values;  ///< the schema's default values, overridden by [parameters]
 };
 
-/// Throws config_error if stages name different schemas (the message has both), or, at their place in the
-/// file, for keys and values of [parameters] that the schema does not accept.
+/// Throws config_error if stages name different schemas (the message has both), or if the schema does not
+/// accept a key or a value of [parameters] (the message has the place in the file).
 [[nodiscard]] parameter_plan plan_parameters(const pipeline& p,
                                              const std::vector<stage_description>& described);
 

@@ -131,7 +131,8 @@ std::set<std::string> downstream_of(const pipeline& p, const std::vector<crossin
     return out;
 }
 
-/// Checks the keys of a host's section for links to that host. The hosts in `all` have sections.
+/// Checks those keys of a host's section that apply to links to that host. All hosts in `all` must have
+/// sections.
 void check_links_to(const pipeline& p, const std::vector<crossing>& all, const host_spec& h) {
     const std::string to = h.launcher == launcher_kind::here ? "" : h.name;
     const auto leads_there = [&](const crossing& c) { return c.to == to; };

@@ -34,10 +34,10 @@ void read_hosts(const document& d, pipeline& p);
 /// config_error.
 void check_hosts(const pipeline& p);
 
-// Splits a pipeline file into one partition per host: the stages of that host, and for each ring that crosses
-// hosts a pair carousel-send and carousel-receive (stages/hosts). A ring is sent once to each other host that
-// reads it, regardless of the number of readers there. The links are numbered over the whole file, so both
-// ends derive the same port.
+// Splits a pipeline file into one partition per host: the stages of that host, and, for each ring that
+// crosses hosts, a carousel-send and a carousel-receive (stages/hosts). A ring is sent once to each other
+// host that reads it, regardless of the number of readers there. The links are numbered over the whole file,
+// so both ends derive the same port.
 
 /// A ring that stages on another host read.
 struct crossing {
@@ -58,8 +58,8 @@ struct crossing {
 /// Time for which the stages of a host ("": the coordinator) outlive their supervisor, in seconds.
 [[nodiscard]] f64 grace_of(const pipeline& whole, const std::string& host);
 
-/// Returns the hosts whose sources end the stream for all hosts when the pipeline ends; "": the coordinator.
-/// The other hosts receive the END with their frames.
+/// Returns the hosts whose sources end the stream for all hosts when the pipeline ends; "" stands for the
+/// coordinator. The other hosts receive the END with their frames.
 [[nodiscard]] std::vector<std::string> leading_hosts(const pipeline& whole);
 
 /// Returns true for a stage of a link, which the split has added.

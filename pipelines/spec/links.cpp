@@ -18,7 +18,7 @@ std::vector<std::string> names_in(const stage_description& d) {
     return names;
 }
 
-/// Returns the name by which a file reads the ring.
+/// Returns the name that a pipeline file uses for the ring.
 std::string shown_ring(const stage_description& d, u32 output) {
     return output == 0 ? d.stage : d.stage + "." + d.ring(output).output;
 }

@@ -32,8 +32,8 @@ nlohmann::json size_from(const std::string& option, const std::string& text) {
     return {width, height};
 }
 
-/// A relative path on the command line is relative to the user's working directory; that of stages may
-/// differ.
+/// A relative path on the command line is relative to the user's working directory; stages may have another
+/// working directory.
 std::string absolute(const std::string& path) { return absolute_path(path).lexically_normal().string(); }
 
 key_override set_from(const std::string& text) {

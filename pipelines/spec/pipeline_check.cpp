@@ -90,8 +90,8 @@ std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     return text;
 }
 
-/// Producers before consumers; otherwise the file's order. A stage also comes after the stages that it
-/// samples, if possible.
+/// Returns the stages in an order in which producers precede consumers; apart from that, the file's order is
+/// kept. A stage also comes after the stages that it samples, if possible.
 std::vector<u32> order_of(const pipeline& p) {
     std::vector<u32> order;
     std::vector<bool> placed(p.stages.size());

@@ -35,7 +35,7 @@ struct document {
 /// takes.
 [[nodiscard]] document read_document(const std::string& text, const std::string& file);
 
-/// Sets a value. Throws config_error, which names the option, for a path without a target.
+/// Sets a value. Throws config_error, which names the option, if the path leads to no key.
 void apply_override(document& d, const key_override& o);
 
 /// Returns the title of a stage's section, for messages only; the title changes when the stage is renamed.

@@ -111,15 +111,15 @@ struct stage_spec {
     bool has_output = false;                   ///< at least one other stage reads the output
     std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's device unless the stage has
                                        ///< its own
-    std::vector<std::string> devices;  ///< if device is a list: assigned to its instances round robin; else
-                                       ///< empty
+    std::vector<std::string> devices;  ///< if device is a list, its devices, which are assigned to the
+                                       ///< instances round robin; otherwise empty
     std::optional<u32> in_flight;      ///< frames in flight in one instance; empty: auto (depth_plan.hpp)
     u32 instances = 1;
     u32 every = 1;         ///< takes each N-th frame; no frame in between waits for it
     bool standby = false;  ///< keeps a warm standby per instance; the default for a stage in Python
     restart_policy restart = restart_policy::always;
-    u32 max_attempts = 3;         ///< number of deaths over one frame before the frame is passed on as a
-                                  ///< tombstone
+    u32 max_attempts = 3;         ///< number of processes that may die while they work on one frame; after
+                                  ///< that, the frame is passed on as a tombstone
     u32 frame_timeout_ms = 2000;  ///< the pipeline's value unless the stage has its own; 0: no limit
     /// for a process's first frame, which may initialise a framework; a value below frame_timeout_ms has no
     /// effect
@@ -130,9 +130,10 @@ struct stage_spec {
     bool returns = false;
     std::string host;                ///< the section [hosts.NAME] of the host where the stage runs; "": the
                                      ///< coordinator
-    std::vector<std::string> hosts;  ///< if host is a list: assigned to its instances round robin; else empty
-    /// set in a partition of a file with a list of hosts: the seat that represents the instances on the other
-    /// host, which is the stage's last instance
+    std::vector<std::string> hosts;  ///< if host is a list, its hosts, which are assigned to the instances
+                                     ///< round robin; otherwise empty
+    /// set only in a partition of a file in which host is a list: the seat that represents the instances on
+    /// the other host; this seat is the stage's last instance
     std::optional<remote_seat> remote;
     group_kind group = group_kind::blocking;
     /// the pipeline's value unless the stage has its own; no effect on the CPU
@@ -164,7 +165,8 @@ struct stage_spec {
 
 /// Keys of one ring: that of a stage's first output, or of the output that STAGE.OUTPUT names.
 struct link_spec {
-    std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: auto (depth_plan.hpp)
+    std::optional<u32> window;  ///< maximum number of frames beyond the oldest undelivered one; empty: auto
+                                ///< (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;
     guard_request guard = guard_request::automatic;
     std::optional<u32> latest_lease_ms;  ///< of its latest readers; empty: the pipeline's
@@ -236,7 +238,8 @@ struct pipeline : pipeline_spec {
     std::map<std::string, placed_value> parameters;  ///< [parameters], the initial values; checked after the
                                                      ///< stages have named their parameters (describe.hpp)
     source_position parameters_at;
-    std::vector<stage_spec> stages;                 ///< producers before consumers, else in the file's order
+    std::vector<stage_spec> stages;                 ///< producers precede consumers; apart from that, in the
+                                                    ///< file's order
     std::map<std::string, link_spec> links;         ///< one for each stage with an output, whether or not the
                                                     ///< file has a section for it
     std::vector<host_spec> hosts;                   ///< in the order of the file, by name
@@ -256,8 +259,8 @@ struct key_override {
     std::string option;  ///< as the user wrote it, for messages
     std::string path;    ///< "size", "pipeline.size", "geometry.triangles", "link.fragment.window"
     nlohmann::json value;
-    /// Unless it is `path`, the key `path` applies to each source, to each sink that runs carousel-display,
-    /// or to each section [hosts.NAME].
+    /// With scope::path, only the key that the member `path` names is set. With the other scopes, this key is
+    /// set in each source, in each sink that runs carousel-display, or in each section [hosts.NAME].
     scope where = scope::path;
 };
 
@@ -268,7 +271,7 @@ struct key_override {
 [[nodiscard]] pipeline parse_pipeline(const std::string& text, const std::string& file,
                                       const std::vector<key_override>& overrides = {});
 
-// The only place where keys of a pipeline file are put into the plan from which a control block is made.
+// Only this function copies keys of a pipeline file into the plan from which a control block is made.
 
 /// Does not set the values that depend on the stage's description: the size of its buffers, and the
 /// committer.

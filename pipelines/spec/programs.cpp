@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 std::string default_interpreter() {
     const char* from_environment = std::getenv("CAROUSEL_PYTHON");
     if (from_environment == nullptr || *from_environment == '\0') {
-        // Installed in a virtual environment, which need not be active: its interpreter has the module.
+        // If Carousel is installed in a virtual environment, the interpreter of that environment has the
+        // module, even if the environment is not active.
         const fs::path here = executable_folder();
         std::error_code failed;
         if (fs::exists(here.parent_path() / "pyvenv.cfg", failed) && fs::exists(here / "python3", failed))

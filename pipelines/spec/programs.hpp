@@ -1,5 +1,5 @@
 #pragma once
-// The programs of stages: those of Carousel, Python files, and command lines as words.
+// The programs of stages: Carousel's own programs and Python files; also splits command lines into words.
 
 #include <iosfwd>
 #include <string>
@@ -49,7 +49,7 @@ inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTR
 
 /// The words of the command line that start a stage's program: the program itself, or an interpreter,
 /// carousel_stage.py and the file. `python`: path of the interpreter; "": the default one. Throws
-/// config_error if the interpreter or the module is missing, with what to do.
+/// config_error, which states a remedy, if the interpreter or the module is missing.
 [[nodiscard]] std::vector<std::string> command_of(const std::string& program, const std::string& python);
 
 /// Splits a command line into words as a shell would: blanks, '...', "..." and backslashes; no expansion. If

@@ -47,7 +47,7 @@ stage_spec serving_stage(const pipeline& whole, const stage_spec& s) {
 }
 
 /// Returns the number of frames in flight on the links: one more than the number of instances that compute
-/// them, within 4 to 16.
+/// the frames, but at least 4 and at most 16.
 u32 requested_frames(const remote_work& w) { return std::clamp(w.instances + 1, 4U, most_in_flight); }
 
 u64 give_back_ms(const stage_spec& s) {
