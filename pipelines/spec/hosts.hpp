@@ -39,7 +39,7 @@ void check_hosts(const pipeline& p);
 // host that reads it, regardless of the number of readers there. The links are numbered over the whole file,
 // so both ends derive the same port.
 
-/// A ring that stages on another host read.
+/// A ring that is read by stages on another host.
 struct crossing {
     std::string stage;     ///< the stage that writes the ring
     std::string from, to;  ///< hosts; "": the coordinator
@@ -62,7 +62,7 @@ struct crossing {
 /// coordinator. The other hosts receive the END with their frames.
 [[nodiscard]] std::vector<std::string> leading_hosts(const pipeline& whole);
 
-/// Returns true for a stage of a link, which the split has added.
+/// Returns true if the stage is an end of a link that the split has added.
 [[nodiscard]] bool is_derived(const stage_spec& s) noexcept;
 
 // Instances of one stage on two hosts: `host = ["", "b", "b"]` is assigned to the instances round robin, like

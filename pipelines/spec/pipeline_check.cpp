@@ -79,7 +79,7 @@ std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     while (std::find(way.begin(), way.end(), at) == way.end()) {
         way.push_back(at);
         const auto& inputs = p.stages[at].input_indices;
-        // every stage that is not placed yet has such an input
+        // finds an input that is not placed; every stage that is not placed has one
         at = *std::find_if(inputs.begin(), inputs.end(), [&](u32 i) { return !placed[i]; });
     }
     std::string text = p.stages[at].name;
@@ -187,7 +187,7 @@ void check_groups(pipeline& p) {
     }
 }
 
-/// Refuses a stage that other stages only sample.
+/// Refuses a stage whose output is read by other stages only as a sampled input.
 [[noreturn]] void refuse_unwaited(const pipeline& p, u32 stage) {
     const auto samples = [&](const stage_spec& s) {
         return std::find(s.sampled_indices.begin(), s.sampled_indices.end(), stage) !=

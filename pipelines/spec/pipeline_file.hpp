@@ -2,8 +2,8 @@
 // A pipeline file, read and checked: plain values, each with its source position, so that a later check (of a
 // stage's own keys, or of a device's name) can still report file:line:col.
 // Called by the `carousel` program before anything is started. Uses no CUDA and no device, and creates
-// nothing. Errors: config_error (exit code 2), "file:line:col: what is wrong; what was expected". A value
-// from the command line is named by its option instead.
+// nothing. Errors: config_error (exit code 2), "file:line:col: what is wrong; what was expected". For a value
+// from the command line, the message names the option instead of a place.
 
 #include <map>
 #include <optional>
@@ -149,7 +149,7 @@ struct stage_spec {
     [[nodiscard]] bool is_port() const noexcept { return run == "port"; }
     [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
     [[nodiscard]] bool is_remote(u32 instance) const noexcept { return remote && instance + 1 == instances; }
-    /// True for a port that is skipped by frames while no program is attached: vacant = "skip".
+    /// True for a port that frames bypass while no program is attached: vacant = "skip".
     [[nodiscard]] bool skips() const;
     /// True for a reader that is configured to miss frames: a frame that it has missed does not count as
     /// lost.

@@ -68,7 +68,7 @@ stage_spec receiver(const pipeline& whole, const crossing& c, const stage_descri
     s.returns = begins_on(whole, c.stage, c.to);
     s.settings["format"] = front.format.dump();
     s.settings["sync"] = find_host(whole, c.to)->sync;
-    // A lost durable host restarts within the same run, and frames that it had already passed on arrive
+    // After a lost durable host has restarted within the same run, frames that it had already sent arrive
     // again.
     if (!c.from.empty() && find_host(whole, c.from)->durable()) s.settings["successors"] = true;
     for (const stage_spec& reader : whole.stages)
@@ -167,7 +167,7 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
 
 std::vector<std::string> leading_hosts(const pipeline& whole) {
     std::vector<std::string> leading;
-    std::set<std::string> reached;  // hosts that receive frames from the leading hosts
+    std::set<std::string> reached;  // the leading hosts, and all hosts that receive their frames
     const auto reach = [&](const std::string& from) {
         reached.insert(from);
         for (bool grew = true; grew;) {

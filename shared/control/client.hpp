@@ -63,7 +63,8 @@ struct run_update {
 /// Result of one poll.
 struct observation {
     liveness_report liveness;
-    bool recreated = false;  ///< another block was mapped: all data derived from the old block starts again
+    bool recreated = false;  ///< another block was mapped, so everything that was derived from the old block
+                             ///< must be restarted
     std::vector<run_update> updates;  ///< since the last poll
 };
 

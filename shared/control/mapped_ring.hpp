@@ -1,7 +1,7 @@
 #pragma once
 // A ring's memory, leased by a run's supervisor to a program that reads the ring's frames: a viewer, or any
-// program with a port. One request and one answer over the control socket, checked against
-// the run's control block before any of it is used.
+// program with a port. The memory is requested by one message over the control socket; the answer is checked
+// against the run's control block before it is used.
 // The connection stays open as long as this object exists. When the connection closes, the supervisor frees
 // the place in the ring's latest groups; this also works after a kill, and if a forked child outlives the
 // process. May be used from any thread, by one thread at a time.

@@ -3,8 +3,8 @@
 // DIR/control.sock; "type" names the struct (control_message.hpp). A hello is answered with an
 // attach_message; a return message and an owner message are each answered with a welcome_message. Each of
 // them may be refused instead (request_message.hpp), with "later": true if a retry can succeed. A program
-// that sends a hello for a port sends its own pidfd, too: SO_PEERCRED reports pid 0 for another pid
-// namespace.
+// that sends a hello for a port sends its own pidfd, too: SO_PEERCRED reports pid 0 for a process in another
+// pid namespace.
 
 #include <optional>
 #include <string>
@@ -54,9 +54,9 @@ struct return_message {
     std::string run_id, stage;
     ring::incarnation_id incarnation;  ///< a standby has epoch 0 until it is promoted
     bool ready = false;
-    nlohmann::json memory =
-        nlohmann::json::array();  ///< as the first supervisor sent it: attach_message::kept
-    u64 start_time = 0;           ///< as in hello_message
+    nlohmann::json memory = nlohmann::json::array();  ///< descriptions of the memory, as sent by the first
+                                                      ///< supervisor: attach_message::kept
+    u64 start_time = 0;                               ///< as in hello_message
     static constexpr field_rules rules{.sparse = true};
 };
 BOOST_DESCRIBE_STRUCT(return_message, (), (run_id, stage, incarnation, ready, memory, start_time))
@@ -136,7 +136,8 @@ struct attach_message {
     std::vector<sampled_input> sampled;
     std::vector<output> outputs;  ///< in the order of the stage's rings
     nlohmann::json parameters;    ///< parameters/parameter_schema.hpp; null: none
-    nlohmann::json depth;         ///< limits of the frames in flight; null: as the control block has them
+    nlohmann::json depth;         ///< limits of the frames in flight; null: the limits in the control block
+                                  ///< apply
     int control = -1;             ///< for a port's program: index of the control block's descriptor
     i32 pid = 0;                  ///< for a port's program: the pid in its entry
     bool ok = true;

@@ -121,7 +121,8 @@ std::size_t entry_bytes(std::span<const std::byte> left) noexcept {
 struct entry_place {
     u32 at = 0, bytes = 0;  ///< bytes 0: there is no such entry, and the entries end at `at`
 };
-// For bytes that this process has assembled itself: their entries were checked when they were added.
+// Used only for bytes that this process has assembled itself, because their entries were checked when they
+// were added.
 entry_place find(std::span<const std::byte> in, std::string_view key) noexcept {
     u32 at = 0;
     while (at < in.size()) {

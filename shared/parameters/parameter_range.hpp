@@ -23,8 +23,8 @@ inline bool fits_i32(f64 v) noexcept {
     return is_whole(v) && v >= std::numeric_limits<i32>::min() && v <= std::numeric_limits<i32>::max();
 }
 
-/// The ends are compared in their stored form: 0.01 is slightly smaller as f32, and must be a value that may
-/// be set.
+/// The ends of the range are compared in their stored form: the end 0.01 is slightly smaller as f32, and this
+/// f32 must be a valid value.
 inline bool within_f32(const parameter& p, f32 v) noexcept {
     return v >= static_cast<f32>(p.low) && v <= static_cast<f32>(p.high);
 }

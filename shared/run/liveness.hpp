@@ -69,9 +69,9 @@ struct liveness_report {
 //     account.json      what the run delivered, from its ledgers and its control block (account_of)
 //     logs/             log lines of its supervisor and stages, also from the time without a supervisor
 //     recoveries.jsonl, state.json, pipeline.json   files of the run's folder, unchanged
-// The process that removes the run's folder first keeps this data: the last stage of the run
-// (runner/supervisor_link.hpp), the next start of a run of that name, or `carousel clean`. That process holds
-// the run's lock, or knows that no process of the run is alive. Files are moved by rename(2) within one file
+// Before a process removes the run's folder, it saves this data here. That process is the last stage of the
+// run (runner/supervisor_link.hpp), the next start of a run of that name, or `carousel clean`; it holds the
+// run's lock, or knows that no process of the run is alive. Files are moved by rename(2) within one file
 // system; account.json is written atomically before the first move. A crash between any two steps leaves the
 // remaining files in the run's folder, and the next call continues.
 // Bounded: the newest `most_lost_runs` are kept, each with at most `most_lost_bytes`; the oldest logs are

@@ -15,8 +15,8 @@
 
 namespace carousel::session {
 
-/// The request is refused now, but may be accepted later: the seat is held by a process whose death may be
-/// about to be detected.
+/// The request is refused now, but may be accepted later: the process that holds the seat may be dead,
+/// although its death has not been detected yet.
 class seat_taken : public config_error {
 public:
     using config_error::config_error;

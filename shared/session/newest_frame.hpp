@@ -7,8 +7,8 @@
 // instead of the old one, and from then on has a record of this process.
 // Not thread-safe: one thread at a time. Crash: the supervisor frees the place in the link's groups when the
 // connection of the mapped ring ends; a held lease is revoked at that time, or earlier if it is too old. A
-// process that dies while there is no supervisor keeps its place until the run ends, but not its lease. Even
-// for such a place, the ring's newest frame stays in its slot as long as another slot is free.
+// process that dies while there is no supervisor keeps its place until the run ends, but not its lease. Such
+// a place still has an effect: the ring's newest frame stays in its slot as long as another slot is free.
 
 #include <memory>
 #include <vector>

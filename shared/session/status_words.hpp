@@ -49,9 +49,8 @@ public:
     /// `state`, and counts mismatches in word `frame`. A tombstone's inputs are not checked.
     [[nodiscard]] device::status_step step(const ring::job& j, u32 frame, device::status_state state) const;
     /// Counts and logs words that did not match since the last call for `frame`. Called while the inputs are
-    /// leased, so that no process with a right to their slots fills them in the meantime. If a helper has
-    /// already released the inputs, a word may differ for that reason, and then an unaffected ring may be
-    /// named.
+    /// leased, so that no process is permitted to fill their slots in the meantime. If a helper has already
+    /// released the inputs, a word may differ for that reason, and then an unaffected ring may be named.
     void report(const ring::job& j, u32 frame);
 
 private:

@@ -49,7 +49,7 @@ inline constexpr u32 max_jobs = 512;
 inline constexpr u32 max_incarnations = 192;
 inline constexpr u32 max_sources = 8;
 inline constexpr u32 max_assets = 16;
-inline constexpr u32 max_turns = 16;  ///< GPUs on which stages take turns
+inline constexpr u32 max_turns = 16;  ///< maximum number of GPUs on which stages take turns
 inline constexpr u32 latency_buckets = 256;
 inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
 
@@ -93,7 +93,8 @@ struct link_block {
     alignas(own_page) tail_word tail;  ///< T: all blocking groups are done with every position below T
     word group_state[max_groups];      ///< ring/words.hpp: group_state_word
     word lease_since_ns[max_groups];   ///< for latest groups: the time when the member's current lease began
-    word skipped[max_groups];          ///< frames that a group did not get (latest, or a closed group)
+    word skipped[max_groups];          ///< number of frames that the group did not get because it is a latest
+                                       ///< group or was closed
     alignas(64) word slot[max_slots];
     alignas(64) word group[max_slots][max_groups];
     word event_tag[max_slots];  ///< for CPU events: the tag of the completed job; used only in the ring of a
@@ -244,8 +245,9 @@ struct alignas(own_page) incarnation {
     word identity;    ///< ring/words.hpp: entry_word {state, seat, epoch, pid}
     word start_time;  ///< /proc/PID/stat field 22: identifies the process uniquely together with the pid
     word heartbeat_ns;
-    word commits;           ///< number of frames that it committed, without tombstones
-    word end_acknowledged;  ///< acknowledged_mark: the process has read STOPPING, without a lease
+    word commits;           ///< number of frames that the incarnation committed, not counting tombstones
+    word end_acknowledged;  ///< acknowledged_mark: the process has read STOPPING while it was not in the
+                            ///< middle of a lease
     word exit_note;         ///< the reason for its end, if it could record one: ring::note_exit, note_signal
     word events_published;  ///< 1: event handles are complete
     word live_since_ns;     ///< for a standby: the time since which it has been ready to take over

@@ -6,9 +6,9 @@
 // still valid. ring() increments the count and wakes waiters only if the sleep bit is set, so a ring without
 // a waiter costs one atomic add. Ordering: both sides do a read-modify-write on the same word (acq_rel). The
 // later operation observes the effect of the earlier one: a ring after the sleep bit wakes the waiter;
-// setting the sleep bit after a ring fails on the ticket. Crash: every sleep is bounded (max_sleep_ns)
-// because a process may die between its change and ring(); a waiter that dies leaves the sleep bit set, which
-// costs the next ring() one system call.
+// an attempt to set the sleep bit after a ring fails, because the ticket has changed. Crash: every sleep is
+// bounded (max_sleep_ns) because a process may die between its change and ring(); a waiter that dies leaves
+// the sleep bit set, which costs the next ring() one system call.
 
 #include "shm/control_block.hpp"
 

@@ -114,7 +114,7 @@ void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seat
         const ring::entry_word id = ring::entry_word::of(load(e.identity));
         if (id.state == ring::entry_state::unused || id.seat >= seats.size()) continue;
         seat_view& s = seats[id.seat];
-        if (id.epoch == s.epoch || id.epoch == 0) continue;  // current, or a standby without a seat so far
+        if (id.epoch == s.epoch || id.epoch == 0) continue;  // current process, or a standby without a seat
         if (id.state != ring::entry_state::fenced) ++s.unfenced;
         const u64 note = relaxed(e.exit_note);
         const u32 epochs_back = static_cast<u32>((s.epoch - id.epoch) & ring::epoch_mask);

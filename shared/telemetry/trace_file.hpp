@@ -31,8 +31,8 @@ struct trace_fill {
     std::vector<u32> buffers;
 };
 
-/// Maps {stage that produced it, sequence} to the frame's metadata as a JSON object; only for frames whose
-/// header was read.
+/// Maps {stage that produced the frame, sequence} to the frame's metadata as a JSON object; contains only
+/// frames whose header was read.
 using trace_facts = std::map<std::pair<u32, u64>, std::string>;
 
 /// Another host of the pipeline: the offset of that host's monotonic clock from the clock of this host.

@@ -115,7 +115,8 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     by_durable_ = p.peer_hello->by_durable != 0;
     packed_ = p.peer_hello->packed;
     clock_.forget();
-    clock_.answered(m.sent_ns, m.here_ns, now);  // the clock relation is known before the first frame
+    clock_.answered(m.sent_ns, m.here_ns, now);  // taken here, so that the clock relation is known before the
+                                                 // first frame
     if (sender_ != p.peer_hello->run) {
         sender_ = p.peer_hello->run;
         sender_kept_ = false;
