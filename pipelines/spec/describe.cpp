@@ -78,7 +78,7 @@ std::string last_line(const subprocess_result& r) {
 /// Reports an error that a stage has found, at the key that the error names.
 [[noreturn]] void refuse_complaint(const stage_spec& s, const json& e) {
     std::string key = e.value("key", "");
-    if (key == "python" && s.python.empty()) key = "run";  // the interpreter is the default one
+    if (key == "python" && s.python.empty()) key = "run";  // the file has no key `python`
     std::string message = e.value("message", "no reason given");
     // The stage cannot distinguish a mistyped key of the supervisor from a key of its own.
     if (s.settings.contains(key) && message.find("unknown key") != std::string::npos &&

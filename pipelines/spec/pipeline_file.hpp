@@ -98,8 +98,8 @@ struct stage_spec {
     std::string name;    ///< letters, digits, - and _; at most 47
     std::string run;     ///< program: found next to carousel or in PATH, or a path relative to the pipeline
                          ///< file
-    std::string python;  ///< of a stage in Python: an environment's folder or an interpreter, as in the file;
-                         ///< "": the default interpreter (programs.hpp)
+    std::string python;  ///< for a stage in Python: the folder of an environment, or an interpreter, as
+                         ///< written in the file; "": the default interpreter (programs.hpp)
     std::vector<std::string> inputs;         ///< names of stages, in the file's order
     std::vector<u32> input_indices;          ///< the same as indices into pipeline::stages
     std::vector<std::string> input_outputs;  ///< the name of the output that each input reads; "": the first
@@ -115,7 +115,8 @@ struct stage_spec {
                                        ///< instances round robin; otherwise empty
     std::optional<u32> in_flight;      ///< frames in flight in one instance; empty: auto (depth_plan.hpp)
     u32 instances = 1;
-    u32 every = 1;         ///< takes each N-th frame; no frame in between waits for it
+    u32 every = 1;         ///< N: the stage takes each N-th frame, beginning with frame 0; the frames in
+                           ///< between do not wait for the stage
     bool standby = false;  ///< keeps a warm standby per instance; the default for a stage in Python
     restart_policy restart = restart_policy::always;
     u32 max_attempts = 3;         ///< number of processes that may die while they work on one frame; after
@@ -169,11 +170,12 @@ struct link_spec {
                                 ///< (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;
     guard_request guard = guard_request::automatic;
-    std::optional<u32> latest_lease_ms;  ///< of its latest readers; empty: the pipeline's
+    std::optional<u32> latest_lease_ms;  ///< lease time of this ring's latest readers; empty: the pipeline's
+                                         ///< value applies
     bool record = false;  ///< its frames are written to the run's recording (special_stages.hpp)
     source_position at;
     std::map<std::string, source_position> key_at;
-    /// 0: the pipeline's.
+    /// Returns 0 if the pipeline's value applies.
     [[nodiscard]] u64 latest_lease_ns() const { return latest_lease_ms.value_or(0) * ns_per_ms; }
 };
 

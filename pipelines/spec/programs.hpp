@@ -41,7 +41,7 @@ inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTR
 
 [[nodiscard]] bool is_python(std::string_view program) noexcept;
 
-/// The path without :NAME of a stage in Python; other programs unchanged.
+/// Returns the path of a stage in Python without :NAME; returns any other program unchanged.
 [[nodiscard]] std::string_view python_file(std::string_view program) noexcept;
 
 /// The folder of carousel_stage.py and the package, for PYTHONPATH. "": not built.

@@ -188,7 +188,7 @@ private:
 // bypass it according to its own rule:
 //   - a sink that may miss frames (group = "latest", or a port with vacant = "skip"): it never has a claim;
 //   - an optional sink that has failed: it has no claim until it is started again;
-//   - a sink with `every` = N: it has a claim on the multiples of N only.
+//   - a sink with `every` = N: it has a claim only on frames whose number is a multiple of N.
 // A frame without a claim is neither awaited nor lost. The supervisor (stores/ledger_store.hpp) sets the
 // claims and is the only writer. The supervisor, its successor, the report, and the stage that acknowledges
 // frames to another host (runner/delivered.hpp) read the same file, so that they cannot disagree. Damage or a
@@ -217,7 +217,7 @@ public:
     /// The number of frames below `end` without a claim.
     [[nodiscard]] u64 unclaimed_below(u64 end) const noexcept;
 
-    /// Limits the claim to the multiples of `every`, for all frames of the run; 1: no limit.
+    /// Limits the claim, for the whole run, to frames whose number is a multiple of `every`; 1: no limit.
     void take_every(u64 every) { every_ = every; }
     [[nodiscard]] u64 every() const noexcept { return every_; }
     /// Ends the claim on frames from `first` on. Does nothing while the claim is suspended.

@@ -60,8 +60,8 @@ inline constexpr u64 own_page = frame_page;  ///< the data that begins here and 
 /// on is restored in place. A process may have acted on any other field, so the block is rebuilt.
 enum class when_wrong : u8 { restore, rebuild };
 
-/// A field that is written once. The tables of such fields that follow the structs below are the only lists
-/// of them: check and repair iterate over the tables.
+/// A field that is written once. Such fields are listed only in the tables that follow the structs below;
+/// check and repair iterate over these tables.
 template <typename Member>
 struct static_field {
     const char* name;
@@ -178,7 +178,8 @@ struct stage_block {
     u32 first_seat, seats;         ///< instances
     u32 in_flight;
     u32 max_attempts;
-    u32 every;             ///< its groups take the frames whose sequence is a multiple; 1: all frames
+    u32 every;             ///< the stage's groups take only frames whose sequence is a multiple of this; 1:
+                           ///< all frames
     u32 flags;             ///< stage_flag
     u64 frame_timeout_ns;  ///< time limit for one frame, which applies separately to process(), to the work
                            ///< on the device and to finish(); 0: no limit

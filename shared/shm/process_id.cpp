@@ -128,7 +128,8 @@ int signal_pidfd(int pidfd, int signal) noexcept {
     return syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0 ? 0 : errno;
 }
 
-// The start time is read after the environment, so the pid had not been reused before.
+// The start time is checked after the environment was read; if it is right, the environment is that of the
+// process `id`.
 std::string environment_of(const process_id& id) {
     std::string text = read_all(fmt::format("/proc/{}/environ", id.pid));
     return is_alive(id) ? text : "";

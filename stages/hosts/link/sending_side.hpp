@@ -65,8 +65,8 @@ public:
 
     /// Actions that are due now. To be called after every function above, and at next_due().
     [[nodiscard]] actions step(u64 now);
-    /// Excludes the time `ns` before `now`, in which this process did not run, from every deadline of the
-    /// other side.
+    /// Called if this process did not run in the last `ns` before `now`: excludes this time from every
+    /// deadline of the other side.
     void exclude(u64 ns, u64 now) noexcept;
     [[nodiscard]] u64 next_due() const noexcept;
 
