@@ -42,7 +42,7 @@ void apply_override(document& d, const key_override& o);
 /// Returns the title of a stage's section, for messages only; the title changes when the stage is renamed.
 [[nodiscard]] std::string stage_title(const document_section& s, std::size_t index);
 
-// Checks on the text of a TOML file that the TOML library itself does not make.
+// Checks of the text of a TOML file, in addition to those of the TOML library.
 
 /// Throws config_error with the place for a control character, or a key with more parts than the permitted
 /// nesting depth of settings.

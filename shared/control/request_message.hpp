@@ -35,17 +35,17 @@ void from_json(const nlohmann::json& j, injected_fault& fault);
 
 namespace carousel::run {
 
-/// State of the run and its stages: ps_answer.
+/// Requests the state of the run and its stages; the answer is a ps_answer.
 struct ps_request {
     static constexpr const char* type = "ps";
 };
 BOOST_DESCRIBE_STRUCT(ps_request, (), ())
-/// Parameters that can be set: parameter_state.
+/// Requests the parameters that can be set; the answer is a parameter_state.
 struct parameters_request {
     static constexpr const char* type = "parameters";
 };
 BOOST_DESCRIBE_STRUCT(parameters_request, (), ())
-/// Sets parameters: parameter_state with a message.
+/// Sets parameters; the answer is a parameter_state with a message.
 struct set_request {
     static constexpr const char* type = "set";
     static constexpr field_rules rules{.sparse = true};
@@ -53,7 +53,8 @@ struct set_request {
     bool reset = false;  ///< first resets all values to those at the start of the run
 };
 BOOST_DESCRIBE_STRUCT(set_request, (), (values, reset))
-/// Makes the stages write timestamps for `lease_ms`, and returns the notes about the stages: trace_answer.
+/// Makes the stages write timestamps for `lease_ms`, and requests the notes about the stages; the answer is a
+/// trace_answer.
 struct trace_request {
     static constexpr const char* type = "trace";
     static constexpr field_rules rules{.sparse = true};
@@ -62,7 +63,7 @@ struct trace_request {
 };
 BOOST_DESCRIBE_STRUCT(trace_request, (), (lease_ms, since))
 /// Traces another host of the pipeline: the trace is written to a file on that host, and the file is
-/// transferred in parts: trace_file_answer.
+/// transferred in parts; the answer is a trace_file_answer.
 struct trace_file_request {
     static constexpr const char* type = "trace_file";
     static constexpr field_rules rules{.sparse = true};

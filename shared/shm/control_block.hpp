@@ -12,7 +12,7 @@
 //
 // Access rights apply to whole pages, so words of different writers lie on different pages (`own_page`): the
 // words that only the supervisor writes are on other pages than the words of each stage, seat, ring, source,
-// asset and incarnation. A stage maps the block read-only and makes only those pages writable to which its
+// asset and incarnation. A stage maps the block read-only and then makes writable only the pages to which its
 // own seat writes in the protocol (ring/own_pages.hpp), so the process that makes a wild write to any other
 // page is the one that faults. The job words of all seats share a page, since consumers commit for their
 // producers.

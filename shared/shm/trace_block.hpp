@@ -6,9 +6,9 @@
 // Writers: the threads of the process on the seat, and possibly for a short time a predecessor that is being
 // retired. A writer takes a number from `head` (fetch_add), then fills record [number % trace_records]. A
 // record is valid if and only if its check word matches its number and its other words, so the stores of a
-// record may become visible in any order. A writer that dies between two stores, or two writers in the same
-// record, leave an invalid record. Readers skip such a record. Readers: any process, read-only. No process
-// waits for these words, and a reader has no effect on a writer.
+// record may become visible in any order. If a writer dies between two stores, or two writers write to the
+// same record, the record that is left is invalid. Readers skip such a record. Readers: any process,
+// read-only. No process waits for these words, and a reader has no effect on a writer.
 
 #include "shm/control_block.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 // A seat for a stage's instances on another host (carousel-remote, inserted by the plan). The seat's process
 // takes frames like any other instance, sends them to the other host for processing, and commits the answers.
-// Its settings are link_end.hpp, for the link to the other host, and
+// Its settings are those of link_end.hpp, for the link to the other host, and
 //   back_address, back_port   address and port on this host at which the answers arrive
 //   format, output            format of the stage's output, as JSON, and the output's name
 //   give_back_ms              a frame without an answer after this time goes to another instance [5000]

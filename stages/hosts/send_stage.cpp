@@ -27,8 +27,8 @@ description send_stage::configure(const configuration& with) {
     direct_ = hosts::sends_directly(with, packing_);
     work_ = with.settings->flag("work", false);
     description d;
-    // With `durable`, a frame is in flight until it has passed through all rings of the other host and its
-    // sinks have it.
+    // With `durable`, a frame is in flight until it has passed through all rings of the other host and the
+    // sinks of that host have it.
     d.finish_threads = by_durable_ ? most_under_way : frames_under_way;
     d.forwards_frames = true;
     d.wants_tombstones = true;  // because the other host also records tombstones

@@ -196,7 +196,8 @@ void receiving_side::reject_version(u32 connection, peer& p, u32 version, u64 no
         version, link_version);
 }
 
-// The peer retries several times per second until the cause is resolved.
+// The peer retries several times per second until the cause is resolved, so the same text is logged at most
+// once per log_again_ns.
 void receiving_side::rejected(const std::string& words, u64 now) {
     std::erase_if(rejected_ns_, [now](const auto& logged) { return now - logged.second >= log_again_ns; });
     if (rejected_ns_.try_emplace(words, now).second) log_line_ = words;
