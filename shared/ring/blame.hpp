@@ -10,9 +10,10 @@
 namespace carousel::ring {
 
 /// Calls fn(word, raw, generation) for each word of the frame `ring_sequence` on the input side of a stage.
-/// `raw` is the value as read, once: a caller that changes the word must CAS from exactly that value;
-/// otherwise it would overwrite a change that a successor has made in the meantime. A word of a generation
-/// older than the frame's `generation` means WAIT: see lease_word::seen_at.
+/// The word is read only once, and `raw` is the value read: a caller that changes the word must CAS from
+/// exactly that value; otherwise it would overwrite a change that a successor has made in the meantime. If
+/// the generation in the word is older than the frame's `generation`, the word means WAIT (see
+/// lease_word::seen_at).
 template <typename F>
 void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& fn) {
     const shm::stage_block& b = c.stage[std::min(stage, shm::max_stages - 1)];
@@ -38,9 +39,10 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& 
     }
 }
 
-/// If no process has leased the frame since then, adds an attempt to it (`single`: it was the only frame in
-/// flight), or marks it to be leased alone. A frame that a successor has leased is not changed. `between`:
-/// for tests, called between the read and the change.
+/// Does nothing if another process has leased the frame since the death. Otherwise, if the frame was the only
+/// one in flight (`single`), an attempt is added to the frame; if it was not, the frame is marked to be
+/// leased alone. A frame that a successor has leased is not changed. `between` is for tests and is called
+/// between the read of a word and its change.
 void blame_waiting(shm::control_block& c, u32 stage, u64 ring_sequence, bool single,
                    const std::function<void()>& between = {});
 

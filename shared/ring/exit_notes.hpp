@@ -44,11 +44,12 @@ enum class wild_write_target : u8 {
     nothing = 0,
     input = 1,   ///< the output ring of another stage: index of the link, slot, offset in the slot
     asset = 2,   ///< another stage's asset: index of the asset, offset in it
-    device = 3,  ///< a GPU reports no address, so offset is the oldest frame in flight, index the number of
-                 ///< frames in flight, slot the distance to the newest one (255: 255 or more)
+    device = 3,  ///< a GPU reports no address: offset contains the oldest frame in flight, index the number
+                 ///< of frames in flight, and slot the distance to the newest one (255: 255 or more)
     header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
-    output = 5,  ///< the gap after a slot of its own output ring: link, slot, offset from that slot's start
-    after_input = 6,  ///< the gap after a slot of an input; the access may have been a read or a write
+    output = 5,  ///< the guarded addresses after a slot of its own output ring: link, slot, offset from that
+                 ///< slot's start
+    after_input = 6,  ///< the guarded addresses after a slot of an input; the access was a read or a write
     block = 7,  ///< the control block: index of the part (shm/block_guard.hpp), slot: which element of the
                 ///< part, offset
 };
@@ -63,7 +64,7 @@ struct wild_write {
         return u64{1} << 63U | (static_cast<u64>(what) & 7U) << 60U | u64{index & 0xFFU} << 52U |
                u64{slot & 0xFFU} << 44U | (offset & offset_mask);
     }
-    /// `nothing`: no access was recorded, or it has a kind that no version writes.
+    /// `nothing`: no access was recorded, or the word has a kind that no version writes.
     [[nodiscard]] static constexpr wild_write of(u64 raw) noexcept {
         const u64 what = raw >> 60U & 7U;
         if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(wild_write_target::block)) return {};

@@ -16,7 +16,8 @@ namespace {
 
 class sum {
 public:
-    // A bijection of `value` for any state, and of the state for any value.
+    // For every fixed state, the new state is a bijection of `value`; for every fixed `value`, it is a
+    // bijection of the old state.
     CAROUSEL_UNSYNCHRONIZED void add(u64 value) noexcept {
         state_ = std::rotl((state_ ^ value) * 0x9E37'79B9'7F4A'7C15ULL, 29);
     }

@@ -1,9 +1,9 @@
 #pragma once
-// The seal of a frame's header: a checksum over all data in use that the frame has in addition to its
-// payload. The producer writes the seal last, after all data that a stage may have entered and before
-// SUBMITTED (release); a process that leases the frame compares the seal (READY was acquired) before it
-// trusts a field. A frame whose header does not match its seal is not leased; the supervisor's audit reports
-// it, and the block is rebuilt, so that the frame is made again.
+// The seal of a frame's header: a checksum over all of the frame's data that is in use, except its payload.
+// The producer writes the seal last, after all data that a stage may have entered and before SUBMITTED
+// (release); a process that leases the frame compares the seal (READY was acquired) before it trusts a field.
+// A frame whose header does not match its seal is not leased; the supervisor's audit reports it, and the
+// block is rebuilt, so that the frame is made again.
 //
 // Each round maps its 64 bits one to one, so a change of any bits within one 64-bit word of a header is
 // always detected; changes of several words are missed with probability 2^-64. A worker compares the seal

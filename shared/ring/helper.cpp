@@ -93,7 +93,8 @@ u32 helper::help(link_ref& link) noexcept {
 #else
         if (event == nullptr) continue;
 #endif
-        const shm::block_open open;  // opened after the query of the event, which calls the driver
+        // The block is opened only after the event's query, because the query calls the driver.
+        const shm::block_open open;
         if (!cas(control_->job[s.job], raw, j.with(job_state::committed).pack())) continue;
         crash_here(crash_point::help_committed);
         link.block().committed_ns[k].store(now_ns(), std::memory_order_relaxed);

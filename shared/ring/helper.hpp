@@ -32,15 +32,14 @@ public:
 
 private:
     struct import {
-        u64 identity = 0;  ///< the epoch and seat in the entry's word at the time when its events were
-                           ///< imported
+        u64 identity = 0;  ///< epoch and seat in the entry's word when the entry's events were imported
         std::vector<std::unique_ptr<device::imported_event>> events;
         std::vector<bool> tried;
     };
     /// Returns the event of that slot of `link`, the first output of the seat's stage.
     [[nodiscard]] device::imported_event* event_of(u32 link, u32 seat, u32 epoch, u32 slot) noexcept;
-    /// Returns the slot, in the first output of the owner's stage, whose event covers the job that has filled
-    /// `slot` of `link` with the word `s`.
+    /// A job of the stage `owner` has filled `slot` of `link` with the word `s`. Returns the slot in the
+    /// first output of `owner` that has that job's event.
     [[nodiscard]] u32 event_slot(const shm::stage_block& owner, const link_ref& link, u32 slot,
                                  const slot_word& s) noexcept;
 

@@ -69,8 +69,8 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
             next_ = best.ring_sequence + 1;
             return best;
         }
-        (void)release();  // no frame is delivered and next_ is unchanged; the supervisor's audit names the
-                          // slot
+        (void)release();  // if the header is damaged, no frame is delivered and next_ is unchanged; the
+                          // supervisor's audit names the slot
     }
 }
 

@@ -94,9 +94,9 @@ bool link_ref::mark_ready(u32 slot, u32 job, u64 version) noexcept {
     return cas(link_->slot[slot], raw, w.with(slot_state::ready).pack());
 }
 
-// A group is closed if its optional stage has failed for good or no program is at its port. The ring ignores
-// a closed group, and a frame that the group does not take: any process that sweeps changes the group's words
-// from WAIT to SKIPPED.
+// A group is closed if its optional stage has failed for good, or if no program uses its port. The ring
+// ignores a closed group, and a frame that the group does not take: any process that sweeps changes the
+// group's words from WAIT to SKIPPED.
 bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
     for (u32 g = 0; g < blocking_; ++g) {
         const u64 raw = load(link_->group[slot.index][g]);
@@ -142,9 +142,9 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
     return true;
 }
 
-// The slot of the newest frame, if that frame is the last one below the tail and there are latest members;
-// else none. An older frame that is still READY does not count, even if the newest has been freed already: a
-// member that has read the newest frame does not take an older one.
+// Returns the slot of the newest frame, if that frame is the last one below the tail and the link has latest
+// members; if not, returns none. An older frame that is still READY does not count, even if the newest has
+// been freed already: a member that has read the newest frame does not take an older one.
 u32 link_ref::newest_for_latest(u64 tail) const noexcept {
     bool any_latest = false;
     for (u32 g = shm::max_blocking; g < shm::max_groups && !any_latest; ++g)
@@ -187,15 +187,16 @@ bool link_ref::free_below(u64 tail, u32 slot, shm::block_open_late& open) noexce
     return freed;
 }
 
-// The scope begins at the first write, because most calls find nothing to change, and an idle thread calls
-// continuously.
+// The block is opened only at the first write, because most calls find nothing to change, and an idle thread
+// calls this function continuously.
 bool link_ref::sweep() noexcept {
     shm::block_open_late open;
     bool changed = false;
     ready_map ready;
     read_ready(ready);
     u64 t = ready.tail;
-    for (u32 k = 0; k < window_; ++k) {  // (a) before (c), because a crash between them would lose the tail
+    // (a) is done before (c): in the other order a crash between them would lose the tail.
+    for (u32 k = 0; k < window_; ++k) {
         const slot_ref& s = ready.at[k];
         if (!s || !done_in_all_groups(s)) break;
         open.now();
@@ -213,7 +214,7 @@ bool link_ref::sweep() noexcept {
     const u32 newest = newest_for_latest(t);
     for (u32 k = 0; k < slots_; ++k)
         if (k != newest) changed |= free_below(t, k, open);
-    // Checked after the other slots, because one of them may have been freed.
+    // The newest frame's slot is checked after the other slots, because one of these may have been freed.
     if (newest != shm::none && !(is_awaited(newest) && has_free_slot()))
         changed |= free_below(t, newest, open);
     if (changed) ring();

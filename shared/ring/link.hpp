@@ -60,9 +60,8 @@ public:
 
     /// READY frames in [tail, tail + window).
     void read_ready(ready_map& out) const noexcept;
-    /// True if the group's stage gets the frame of that sequence; false for a frame between those that a
-    /// stage with `every` takes. A function of the plan alone, so that it is the same before and after a
-    /// death.
+    /// True if the group's stage takes the frame with that sequence; false for a frame that a stage with
+    /// `every` leaves out. The result depends only on the plan, so it is the same before and after a death.
     [[nodiscard]] bool takes(u32 group, u64 ring_sequence) const noexcept {
         return group >= shm::max_blocking || every_[group] == 1 || ring_sequence % every_[group] == 0;
     }
@@ -70,13 +69,13 @@ public:
     /// the group does not take the frame. `raw` is set to the exact word for a CAS.
     [[nodiscard]] lease_word lease(const slot_ref& slot, u32 group, u64& raw) const noexcept;
     [[nodiscard]] bool has_free_slot() const noexcept;
-    /// Returns true if a READY slot holds the frame of that sequence.
+    /// Returns true if a READY slot holds the frame with that sequence.
     [[nodiscard]] bool is_ready(u64 ring_sequence) const noexcept;
     /// FREE -> FILL for the job. Empty if no slot is free.
     [[nodiscard]] slot_ref claim(u32 job, u64 version) noexcept;
 
-    /// FILL -> READY of the job's slot; returns true if this call did it. To be called only after J was read
-    /// as COMMITTED(version).
+    /// FILL -> READY of the job's slot; returns true if this call has changed the slot. To be called only
+    /// after J was read as COMMITTED(version).
     bool mark_ready(u32 slot, u32 job, u64 version) noexcept;
     /// S7: moves the tail, then frees the slots below the tail. The slot of the newest frame is kept as long
     /// as a latest member's word for the frame is WAIT and another slot is FREE. Returns true, and rings the

@@ -35,10 +35,11 @@ private:
     u32 count_ = 0;
 };
 
-/// The pages of a stage's process, a standby or a port's program. `token`: the token of the GPU on which it
-/// takes turns, or none.
+/// Returns the pages to which a stage's process, a standby or a port's program writes. `token`: the token of
+/// the GPU on which it takes turns, or none.
 [[nodiscard]] page_list pages_of(const shm::control_block& c, const incarnation_id& id, u32 token) noexcept;
-/// The pages of a process outside the pipeline that reads a ring as a `latest` member (a viewer).
+/// Returns the pages to which a process outside the pipeline (a viewer) writes when it reads a ring as a
+/// `latest` member.
 [[nodiscard]] page_list pages_of_reader(const shm::control_block& c, u32 link) noexcept;
 
 }  // namespace carousel::ring

@@ -117,8 +117,8 @@ job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
         if (w.state == job_state::damaged)
-            ++out.in_flight;  // the job may have had a frame in flight: then
-                              // no frame is blamed alone
+            ++out.in_flight;  // the job may have had a frame in flight, so it is counted: another frame is
+                              // then not blamed as the only one
         if (w.epoch != epoch || static_cast<u8>(w.state) > 4) continue;
         ++out.by_state[static_cast<u8>(w.state)];
         if (w.state == job_state::open || w.state == job_state::submitted || w.state == job_state::aborted)
@@ -133,7 +133,7 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
     const u32 successor = seat_word::of(sits).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
-    // The seat was overwritten, so the revocation could never finish.
+    // In both cases the seat's word was overwritten, and the revocation could never finish.
     if (successor == dead_epoch || !intact(sits)) return false;
     for (u32 j = r.first; j < r.last; ++j) {
         // Repeats until the word has another epoch or is ABORTED, because its owner may still change it.

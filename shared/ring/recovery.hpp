@@ -29,7 +29,7 @@ enum class blame : u8 {
 };
 
 struct job_census {
-    u32 by_state[5] = {};  ///< words with this epoch, by job_state
+    u32 by_state[5] = {};  ///< number of job words with this epoch, by job_state
     u32 in_flight = 0;     ///< OPEN, SUBMITTED, ABORTED or damaged: frames that a death requeues
 };
 [[nodiscard]] job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept;

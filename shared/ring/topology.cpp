@@ -85,7 +85,8 @@ void write_seats(shm::control_block& c, const plan& p, u32 stage) {
         sb.stage = stage;
         sb.instance = i;
         sb.first_job = c.jobs;
-        sb.jobs = s.in_flight * 2;  // a successor works while its predecessor's words wait for the fence
+        sb.jobs = s.in_flight * 2;  // twice the frames in flight: a successor works while its predecessor's
+                                    // words still wait for the fence
         require(c.jobs + sb.jobs <= shm::max_jobs,
                 fmt::format(
                     "more than {} job words (2 x in_flight of every instance): lower in_flight or instances",
@@ -124,8 +125,8 @@ void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
     }
 }
 
-// Called after all rings are written, because the sampled ring may be downstream. A member joins when its
-// process starts.
+// Called after all rings are written, because a sampled ring may be one that is downstream of the stage. A
+// member joins when its process starts.
 void write_sampled_inputs(shm::control_block& c, const plan& p, u32 stage) {
     const stage_plan& s = p.stages[stage];
     shm::stage_block& b = c.stage[stage];
@@ -170,8 +171,8 @@ void initialise(shm::control_block& c, const plan& p) {
     c.first_ring_sequence = p.first_ring_sequence;
     c.stages = static_cast<u32>(p.stages.size());
     c.end.store(p.end, std::memory_order_relaxed);
-    initialise_parameters(c.parameters, {}, p.first_ring_sequence);  // a run with parameters initialises them
-                                                                     // again
+    // A run with parameters calls this function again with its values.
+    initialise_parameters(c.parameters, {}, p.first_ring_sequence);
     for (u32 k = 0; k < c.stages; ++k) {
         const stage_plan& s = p.stages[k];
         shm::stage_block& b = c.stage[k];

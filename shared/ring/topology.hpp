@@ -44,7 +44,7 @@ struct first_counters {
     u32 generation = 1;  ///< of slots
     u32 lap = 0;         ///< of sources' numbers
     u64 version = 1;     ///< of jobs
-    u32 epoch = 0;       ///< epoch of seats before their first holder
+    u32 epoch = 0;       ///< epoch that each seat has before its first holder
 };
 /// Each counter starts just below its wrap, so that a short run covers all wraps.
 inline constexpr first_counters counters_near_overflow{generation_mask - 2, generation_mask - 2,

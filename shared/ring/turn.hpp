@@ -50,7 +50,8 @@ struct turn_word {
     [[nodiscard]] constexpr u64 left_us(u64 now_us) const {
         constexpr u64 mask = (u64{1} << clock_bits) - 1;
         const u64 age = (now_us - since_us) & mask, ahead = (since_us - now_us) & mask;
-        if (age != 0 && ahead <= limit_us) return limit_us;  // written by a clock that was read after ours
+        // The writer of `since_us` read the clock after this process had read `now_us`.
+        if (age != 0 && ahead <= limit_us) return limit_us;
         return age >= limit_us ? 0 : limit_us - age;
     }
     bool operator==(const turn_word&) const = default;
@@ -69,8 +70,7 @@ public:
     /// Takes a token that is free, offered to this seat, or late. If the result is `no`, the seat's bit is
     /// set, and the doorbell of its stage rings when the token is offered to the seat.
     [[nodiscard]] taking take(u64 now_ns, u32 limit_us) noexcept;
-    /// Holds the token for another limit from now on. Returns false if the token does not belong to this seat
-    /// any more.
+    /// Restarts the token's time limit now. Returns false if the token does not belong to this seat any more.
     [[nodiscard]] bool renew(u64 now_ns, u32 limit_us) noexcept;
     /// Offers the token to the next seat that wants it, in the order of seats after this one; frees it if
     /// there is none. No effect if the token does not belong to this seat any more.

@@ -190,12 +190,12 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         for (u32 i = 0; i < stage_->inputs; ++i) through = through && ready[i].tail >= end;
         if (through) return outcome::closed;
     }
-    outcome none = outcome::empty;  // the result if every frame in the ring is taken; own_work if this stage
-                                    // still holds the oldest one
+    outcome none = outcome::empty;  // the result if every frame in the ring is taken; changed to own_work if
+                                    // this stage still holds the oldest one
     for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
-        if (t + k >= end) return outcome::empty;  // the frame of another source: no stage begins it
-        if (!first) return outcome::empty;        // in order: the next frame is not present yet
+        if (t + k >= end) return outcome::empty;  // a frame of another source beyond END: no stage begins it
+        if (!first) return outcome::empty;  // frames are taken in order, and the next one is not present yet
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
         if (w.state == lease_state::leased && in_order_ && !is_mine(w)) return outcome::empty;

@@ -76,7 +76,7 @@ public:
     /// Returns the result that begin() would have now, without taking anything: `ok` if there is a frame.
     /// Valid only at the moment of the call.
     [[nodiscard]] outcome peek(u32 in_flight) noexcept;
-    /// The same, and also sets `ring_sequence` to the frame that begin() would take.
+    /// Like peek(in_flight), and also sets `ring_sequence` to the frame that begin() would take.
     [[nodiscard]] outcome peek(u32 in_flight, u64& ring_sequence) noexcept;
     /// For a source: returns the first number that is not committed; all lower numbers are committed.
     [[nodiscard]] u64 done_below() const noexcept;

@@ -43,15 +43,14 @@ bool worker::write_header(job& j) noexcept {
     const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
     if (j.inputs > 0) {
         const shm::frame_meta own = j.meta();
-        // for a join, that of the first input; a frame has the same number in every ring
+        // a join takes the data of its first input; a frame has the same number in every ring
         j.meta() = input_header(j, 0).meta;
         std::memcpy(j.parameters, input_header(j, 0).parameters, bytes);
         if (!j.is_tombstone()) take_tombstone(own, j);
         for (u32 i = 1; i < j.inputs; ++i) {
             const shm::frame_meta& from = input_header(j, i).meta;
             if (from.is_tombstone())
-                take_tombstone(from, j);  // a tombstone keeps its position through all
-                                          // rings
+                take_tombstone(from, j);  // a tombstone frame has the same position in all rings
             if (j.clock != shm::capture_clock::none) continue;
             j.clock = from.clock;  // the clock of the first input that has a clock
             j.capture_ns = from.capture_ns;

@@ -39,7 +39,7 @@ shm::unique_fd connect_within(const std::string& path, double wait_s) {
     }
 }
 
-// If a field is missing, the control block's value remains in effect, and the runner chooses nothing.
+// If a field is missing, the control block's value remains in effect, and the runner does not choose a value.
 depth_rule depth_of(const json& j) {
     depth_rule r;
     if (!j.is_object()) return r;

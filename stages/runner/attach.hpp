@@ -44,7 +44,7 @@ struct attachment {
     std::string asked_device = "auto", folder;       ///< as passed to configure()
     ring::parameter_schema parameters;               ///< parameters of the pipeline; empty if it has none
     depth_rule depth;
-    bool graphs = false;  ///< work that is the same for every frame runs as graphs
+    bool graphs = false;  ///< true: graphs are used for work that is the same for every frame
     std::vector<attached_block> links, assets;
     /// fds of all memory of the run, open until the process ends: a second supervisor receives them from here
     std::vector<shm::unique_fd> fds;
@@ -61,13 +61,13 @@ struct attach_request {
     double wait_s = 0;
 };
 
-/// Connects (retrying for wait_s seconds), introduces the stage and receives the attach message. Throws
-/// shm_error that names what is missing.
+/// Connects (retrying for wait_s seconds), introduces the stage and receives the attach message. Throws a
+/// shm_error that names the missing object.
 [[nodiscard]] attachment attach(const attach_request& request);
 
-// Makes it visible in every namespace that this stage takes part in a run, by a shared lock on the control
-// block and one on the lock file of the run's folder (shm/process_fd.hpp). A process takes part in only one
-// run.
+// Shows to processes in every namespace that this stage takes part in a run, by holding a shared lock on the
+// control block and one on the lock file of the run's folder (shm/process_fd.hpp). A process takes part in
+// only one run.
 
 /// Maps the control block of the run and holds the lock on it until the process ends. Throws shm_error.
 [[nodiscard]] shm::control_block& join_run(const std::string& run_id);

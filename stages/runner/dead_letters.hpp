@@ -23,8 +23,8 @@ inline constexpr u64 max_dead_letter_bytes = u64{1} << 30U;
 inline constexpr u32 max_dead_letters = 16;  ///< per stage; limited because a run's runtime directory is
                                              ///< often in memory
 
-/// Called on the main thread before the frame's clock starts, while the device's queue contains nothing of
-/// the frame. Does not throw on file errors; device errors propagate.
+/// Called on the main thread before the frame's clock starts, while the device's queue contains no work of
+/// the frame yet. Does not throw on file errors; device errors propagate.
 void save_dead_letter(runtime& r, frame_in_work& f);
 
 // `PROGRAM --replay FOLDER`: runs the stage of a dead letter (dead_letters/dead_letter.hpp) on its frame

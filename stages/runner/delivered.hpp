@@ -18,9 +18,9 @@ public:
     delivered(const shm::control_block& c, std::string runtime_directory, u64 first)
         : control_(&c), directory_(std::move(runtime_directory)), below_(first) {}
 
-    /// Returns a sequence below which all frames are in the files of all sinks that have a claim on them.
-    /// Never decreases. While a sink that has a claim has not begun, no frame counts as delivered; while no
-    /// sink has a claim, the value is unchanged. Throws output_error.
+    /// Returns a sequence: each frame below it is recorded in the ledgers of all sinks that have a claim on
+    /// the frame. Never decreases. While a sink that has a claim has not begun, no frame counts as delivered;
+    /// while no sink has a claim, the value is unchanged. Throws output_error.
     [[nodiscard]] u64 below();
 
 private:

@@ -1,6 +1,5 @@
 #pragma once
-// How far a stage runs ahead of its readers, and how it reaches rings on another GPU: both are chosen by
-// measuring.
+// Chooses by measuring how far a stage runs ahead of its readers, and how it accesses rings on another GPU.
 
 #include <algorithm>
 #include <array>
@@ -25,7 +24,7 @@ namespace carousel::stages {
 //           contexts read the same figures and therefore choose the same depth.
 //   hops    a stage that has the GPU to itself or overlaps with the others (MPS): the overhead is the path
 //           from one process to the next, `hop_ns`, which frames in flight hide.
-// Balanced is the smallest depth that achieves 95 % of what all lanes would achieve.
+// `balanced` chooses the smallest depth that achieves 95 % of what all lanes would achieve.
 // Hysteresis: a depth that achieves between 93 and 97 % is kept, and a new depth must be preferred in three
 // consecutive updates.
 
@@ -42,7 +41,7 @@ struct depth_rule {
     latency_request latency = latency_request::balanced;
     device_sharing sharing = device_sharing::cpu;
     bool lanes_given = true, window_given = true;  ///< set in the pipeline file, and therefore fixed
-    bool finish_pool = false;      ///< several threads finish frames, which device measurements do not show
+    bool finish_pool = false;      ///< several threads run finish(), and device measurements exclude its time
     u32 contexts = 1;              ///< number of contexts that take turns, including this one
     u32 token = shm::none;         ///< turn token of the stage's GPU; none: the stage takes no turns
     u32 turn_frames = 0;           ///< frames per turn, from the pipeline file; 0: chosen during the run
@@ -54,9 +53,9 @@ class depth_governor {
 public:
     /// `lanes`, `window`: the available maximum; `window` 0: no output.
     depth_governor(const depth_rule& rule, u32 lanes, u32 window);
-    /// Called about four times per second. `work_ns`: time per frame on the device, in all stages that take
-    /// turns, or otherwise in this stage, measured since the last call; 0: unknown. Returns true when it has
-    /// chosen a depth; the first choice may equal the planned depth.
+    /// Called about four times per second. `work_ns`: time per frame on the device, measured since the last
+    /// call: if several stages take turns, the sum over these stages; if not, the time of this stage; 0:
+    /// unknown. Returns true when it has chosen a depth; the first choice may equal the planned depth.
     bool update(u64 work_ns);
     [[nodiscard]] const telemetry::depth_view& now() const noexcept { return now_; }
     /// Whether update() can change anything.
@@ -89,7 +88,8 @@ public:
         const u64 began = std::max(submitted, wait_began);
         spans_[count_++ % spans_.size()] = complete > began ? complete - began : 1;
     }
-    /// True after enough frames since the last reading, or after enough time with at least one.
+    /// True if enough frames were added since the last reading, or if at least one was added and enough time
+    /// has passed.
     [[nodiscard]] bool due(u64 now) const noexcept {
         return count_ - read_ >= spans_.size() || (count_ > read_ && now - read_ns_ >= period_ns);
     }
@@ -124,9 +124,10 @@ public:
     enum class way : u8 { mapping, copy };
     static constexpr u32 rounds = 4, frames_a_round = 48, passed_over = 16;
 
-    /// `peer`: there is a choice to be made; otherwise the mapping is always used.
+    /// `peer`: true if both ways are possible, so that a choice must be made; if false, the mapping is always
+    /// used.
     explicit reach_choice(bool peer) : peer_(peer), trial_(peer) {}
-    /// For the frame that begins now.
+    /// Returns the way for the frame that begins now.
     [[nodiscard]] way next() const noexcept { return now_.load(std::memory_order_relaxed); }
     [[nodiscard]] telemetry::reach_state state() const noexcept;
     /// Adds a frame: whether it was processed by copy, and its time on the device. Returns true if this call

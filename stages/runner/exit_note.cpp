@@ -32,8 +32,8 @@ void note(u64 text) noexcept {
 // Distinguishes a fault or abort() of this process from a `kill -ABRT` by another process: only the former
 // counts against a frame.
 void on_fatal_signal(int signal, siginfo_t* from, void*) {
-    shm::open_block_for_good();  // because the kernel closes the block to this handler, regardless of what
-                                 // the thread was doing
+    shm::open_block_for_good();  // needed because the kernel closes the block to this handler, whatever the
+                                 // thread was doing
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
     if (signal == SIGSEGV && from != nullptr &&
         (from->si_code == SEGV_ACCERR || from->si_code == SEGV_PKUERR)) {
@@ -51,9 +51,9 @@ void on_exit() {
 
 struct range {
     std::uintptr_t from = 0;
-    u64 bytes = 0;                                   ///< length of the address range
-    u64 slot_bytes = 0, stride = 0, first_slot = 0;  ///< for a ring; first_slot: offset from the first
-                                                     ///< address
+    u64 bytes = 0;  ///< length of the address range
+    /// set only for a ring; first_slot: offset from the first address
+    u64 slot_bytes = 0, stride = 0, first_slot = 0;
     ring::wild_write_target what = ring::wild_write_target::nothing;
     u32 index = 0;
 };
@@ -74,7 +74,8 @@ ring::wild_write in_headers(std::uintptr_t at) noexcept {
             static_cast<u32>(offset / sizeof(shm::frame_header)), offset % sizeof(shm::frame_header)};
 }
 
-/// The words of the block, in a process that has closed them to writes.
+/// Returns the place in the control block to which the address `at` belongs, in a process that has closed the
+/// block's words to writes.
 ring::wild_write in_block(std::uintptr_t at) noexcept {
     const auto from = reinterpret_cast<std::uintptr_t>(shm::guarded_block());
     if (from == 0 || at < from || at - from >= shm::word_bytes) return {};

@@ -17,11 +17,12 @@
 namespace carousel::stages {
 
 /// Installs handlers for the signals that a process causes itself (SEGV, BUS, FPE, ILL, ABRT, TRAP, SYS):
-/// they store the note (for a write into guarded memory also its target) and let the signal take its default
-/// action. Also notes exit(n) in the stage's own code. Ignores SIGPIPE and SIGHUP.
+/// these handlers store the note (and, for a write into guarded memory, the target of the write) and then let
+/// the signal take its default action. A note is also stored when the stage's own code calls exit(n). Ignores
+/// SIGPIPE and SIGHUP.
 void install_exit_note(shm::incarnation& entry) noexcept;
-/// Stores the target of a write of this process (ring/exit_notes.hpp). Async-signal-safe. The first one is
-/// kept.
+/// Stores the target of an out-of-bounds write by this process (ring/exit_notes.hpp). Async-signal-safe. Only
+/// the first target is kept.
 void note_wild_write(u64 packed) noexcept;
 /// Stores the note and ends the process at once, without destructors: a normal exit can hang on a stuck
 /// stream.
@@ -33,25 +34,28 @@ void with_exit_note(const std::function<void()>& work);
 /// From here on exit(0) is the planned exit.
 void expect_exit() noexcept;
 
-// Records which addresses of this process are read-only because they belong to others, or are gaps, so that
-// the SIGSEGV handler can report the target of the access.
+// Records which addresses of this process are read-only because they belong to other processes, and which lie
+// in a gap between slots, so that the SIGSEGV handler can report the target of an access.
 // Threads: any; find_wild_write() also in a signal handler, because it reads a table of fixed size and takes
 // no lock. A row is written by the thread that claimed it, and is read only after its flag marks it as
 // complete (release). Rows are never removed: guarded memory stays mapped until the process ends.
 
 /// Registers the memory of a ring (`slots` of `slot_bytes` each) or of an asset (slot_bytes 0), as mapped in
-/// this process. Does nothing for memory that the CPU cannot access, or in which it may write to every byte.
+/// this process. Does nothing for memory that the CPU cannot access, and for memory in which the CPU may
+/// write to every byte.
 void guard(const device::mapping& memory, ring::wild_write_target what, u32 index, u64 slot_bytes,
            u32 slots) noexcept;
 
-/// Registers the frame segments of a run. Headers of the stage's own outputs fault only if a key closes them;
-/// the words of the block are known from shm::guarded_block().
+/// Registers the frame segments of a run. A write to a header of the stage's own outputs faults only if a key
+/// closes that header. The control block needs no registration, because shm::guarded_block() returns its
+/// address.
 void guard_headers(const shm::control_block& c) noexcept;
 
 /// Returns the object at `address`; wild_write_target::nothing if it is not guarded.
 [[nodiscard]] ring::wild_write find_wild_write(const void* address) noexcept;
 
-// Calls a stage's own code from the runner: an exception ends the process, with a note for the supervisor.
+// Calls a stage's own code from the runner. An exception from that code ends the process, with a note for the
+// supervisor.
 
 /// Frames in flight when a device failed. No driver call reports the address or the kernel, so any of the
 /// frames in flight may be the cause.

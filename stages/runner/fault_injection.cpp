@@ -52,8 +52,9 @@ void overrun(runtime& r, const ring::job& at_work) {
 }
 
 /// Writes eight bytes into the control block from the stage's own code, at a place where the guard faults.
-/// Half of the writes go into the process's own pages, if those are closed as well. Without a guard the
-/// target is any nonzero word: most of the block is unused, and a write there would have no effect.
+/// Half of the writes go into the process's own pages, if those are closed as well. Without a guard, the
+/// write goes to a word that is not zero: the unused words, which are most of the block, are zero, and a
+/// write to them would have no effect.
 void scribble_block(runtime& r, const ring::job& at_work) {
     const bool closed = shm::is_closed(0);
     const ring::page_list own = ring::pages_of(r.control(), r.incarnation(), r.attached().depth.token);
@@ -63,7 +64,7 @@ void scribble_block(runtime& r, const ring::job& at_work) {
         const u64 mixed = (seed ^ seed >> 31U) * 0xBF58'476D'1CE4'E5B9ULL;
         return mixed ^ mixed >> 29U;
     };
-    // The process's own pages are closed by keys only.
+    // The process's own pages are closed only if keys are used.
     const bool own_too = !closed || shm::is_closed(own.pages()[0].from);
     const auto* const words = reinterpret_cast<const shm::word*>(&r.control());
     u64 place = 0;
@@ -77,8 +78,9 @@ void scribble_block(runtime& r, const ring::job& at_work) {
     log::warning("a write into the control block, part {} of index {}, offset {}", static_cast<u32>(to.part),
                  to.index, to.offset);
     auto* const word = reinterpret_cast<shm::word*>(&r.control()) + place / 8;
-    // Emulated keys are open to all threads while any thread is in a scope: therefore writes that change
-    // nothing are repeated until one of them faults. With hardware keys the first write faults.
+    // While any thread is in a block_open scope, emulated keys leave the block open to all threads. Therefore
+    // a write that changes nothing is repeated until one of the writes faults. With hardware keys the first
+    // write faults.
     for (u32 k = 0; closed && k < 100; ++k) {
         u64 is = word->load();
         word->compare_exchange_strong(is, is);
@@ -95,7 +97,7 @@ void apply_fault(runtime& r, const ring::job& at_work, shm::word& at, u64 asked)
         const shm::block_open open;
         return at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
     }();
-    // nothing: the request was meant for a predecessor that died before it read the request
+    // The kind is `nothing` if the request was meant for a predecessor that died before it read the request.
     if (!taken || kind == shm::injected_fault::nothing) return;
     log::warning("`carousel inject`: {}", shm::name_of(kind));
     switch (kind) {

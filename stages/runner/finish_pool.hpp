@@ -4,11 +4,12 @@
 //   arrival     waits for the device's work of each submitted frame, in order
 //   finish      N threads: each takes the oldest frame that has arrived and finishes it; a thread that finds
 //               none takes parts of a frame that another thread finishes (frame::in_parts)
-// The completion thread waits for each frame's turn here, then records and commits; no other thread does, and
-// frames stay in order. All shared state is process-local memory, so a crash leaves nothing of it. After a
-// crash, the frames whose finish() had begun or ended and that were not committed are delivered again: up to
-// in_flight frames, instead of one frame without a pool. That is why finish() is idempotent per sequence. If
-// a process was stopped in finish() and continues late, frame::is_owned() returns false for all these frames.
+// The completion thread waits for each frame's turn here, then records and commits the frame. No other thread
+// does this, so frames stay in order. All shared state is process-local memory, so a crash leaves nothing of
+// it. After a crash, the frames whose finish() had begun or ended and that were not committed are delivered
+// again: up to in_flight frames, instead of one frame without a pool. That is why finish() is idempotent per
+// sequence. If a process was stopped in finish() and continues late, frame::is_owned() returns false for all
+// these frames.
 
 #include <condition_variable>
 #include <deque>
@@ -71,10 +72,10 @@ private:
     std::vector<std::thread> threads_;
 };
 
-// The clock, in the process's entry, of host work that several threads may do concurrently. The clock runs
-// from the start of the oldest piece of work in progress. So a piece that hangs is detected by its own
-// deadline, regardless of other work that starts and ends concurrently, and the time of one piece is never
-// counted for another one.
+// A clock in the process's entry for host work that several threads may do concurrently. The clock runs from
+// the start of the oldest piece of work in progress. So a piece that hangs is detected by its own deadline,
+// regardless of other work that starts and ends concurrently, and the time of one piece is never counted for
+// another one.
 
 class finish_clock {
 public:
@@ -93,7 +94,7 @@ public:
         u64 number_;
     };
 
-    /// Counts all work in progress as begun now.
+    /// Sets the start time of all work in progress to now.
     void restart() noexcept {
         const std::lock_guard lock(mutex_);
         const u64 now = now_ns();

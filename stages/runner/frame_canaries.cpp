@@ -67,7 +67,7 @@ void frame_canaries::check_after_finish(const frame_in_work& f) {
     check_own(f);
 }
 
-// Not part of a graph, because other frames in the same lane need no planting.
+// Planting is not part of a graph, because later frames in the same lane need no planting.
 void frame_canaries::plant(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
     std::array<device::canary_step, device::most_canaries> canaries;

@@ -1,10 +1,10 @@
 #pragma once
 // Canaries after slots (device/canary.hpp). The last launch of a frame checks the canaries of its inputs and
 // outputs, after all work that the stage has enqueued. Damage persists, so a check after the work finds
-// everything that a check before it would have found, and one launch with several checks costs a GPU less
-// than two launches with one each. An input that this process or another reader can write to is checked by
-// the first launch instead, because later damage is probably not caused by the input's producer. The host
-// reads the results here, between the event and the commit. So a stage with a canary is never helped
+// everything that a check before it would have found, and one launch with all checks costs a GPU less time
+// than two launches. An input that this process or another reader can write to is checked by the first launch
+// instead, because later damage is probably not caused by the input's producer. The host reads the results
+// here, between the event and the commit. So a stage with a canary is never helped
 // (stage_flag::owner_commits): no other process reads the results.
 //
 // A canary is planted when this process makes its first frame in that slot, before that frame's graph; a

@@ -27,7 +27,7 @@ public:
 
     /// Written by the runner before process(); valid until the lane is released.
     ring::job job;
-    device::event* event = nullptr;  ///< an event after all of the job's work
+    device::event* event = nullptr;  ///< event that is recorded after all of the job's work
     finish_pool* pool = nullptr;     ///< null unless the stage finishes several frames concurrently
     external_pause* outside = nullptr;
     bool waits_for_link = false;  ///< used by the thread that finishes the frame
@@ -40,8 +40,8 @@ public:
     device::canary_check* canaries =
         nullptr;         ///< results for the frame's outputs, then its inputs; null: no canaries
     bool ended = false;  ///< end_stream() was called: the stream ends before this frame
-    /// Copies of sampled inputs that the frame uses; null: none yet. Set by the main thread when it takes the
-    /// lane.
+    /// The copies of sampled inputs that the frame uses; null: the frame has none yet. Set by the main thread
+    /// when it takes the lane.
     std::array<const sampled_copy*, shm::max_sampled_inputs> sampled_input{};
     bool by_copy = false;  ///< rings on another GPU are accessed through a slot on this GPU
     std::unique_ptr<device::same_work> alike;  ///< null: the frame's launches are enqueued one by one
@@ -92,7 +92,7 @@ public:
         (void)ring::await_repair(runtime_->control().job[job.index]);
         const u64 raw = ring::load(runtime_->control().job[job.index]);
         const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
-        // COMMITTED: a consumer may have helped
+        // the word may already be COMMITTED, because a consumer may have committed the job (ring/helper.hpp)
         return raw == submitted.pack() || raw == submitted.with(ring::job_state::committed).pack();
     }
     using frame::set_hash;

@@ -54,7 +54,7 @@ private:
     u32 early_ = 0;        ///< number of frames that are still outstanding when the turn is passed on
     u32 left_ = 0;         ///< number of frames that may still begin in this turn
     u32 outstanding_ = 0;  ///< number of frames submitted and not yet complete on the device
-    bool held_ = false;    ///< according to this process's own record
+    bool held_ = false;    ///< this process's own record of whether it holds the turn
 };
 
 }  // namespace carousel::stages

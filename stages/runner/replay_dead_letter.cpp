@@ -219,7 +219,7 @@ void require_same_outputs(const run::dead_letter& l, const description& d) {
     std::vector<output_description> mine = d.outputs, kept;
     for (output_description& o : mine) (void)o.lay_out();
     for (const run::dead_letter::output& o : l.outputs) kept.emplace_back(o.name, o.format);
-    // If no stage read the output, the output has no ring, and the dead letter has no format.
+    // An output that no stage read had no ring, and the dead letter contains no format for it.
     if (kept.empty() || mine == kept) return;
     throw config_error(fmt::format("stage {} writes {}, but the dead letter is from a version that wrote {}",
                                    l.stage, all_text(mine), all_text(kept)));

@@ -198,7 +198,8 @@ void runtime::map_links() {
             attachment_.stage, s.sampled_inputs, attachment_.sampled.size()));
     for (std::size_t i = 0; i < attachment_.sampled.size(); ++i) {
         sampled_inputs_.push_back(map_link(s.sampled_link[i], device::access::read));
-        sampled_inputs_.back().staging.reset();  // always copied as a whole, without a staging slot
+        // A sampled frame is always copied as a whole, without a staging slot.
+        sampled_inputs_.back().staging.reset();
     }
     map_headers();
     publish_guard();

@@ -22,8 +22,8 @@
 
 namespace carousel::stages {
 
-// What a test requests from a stage's process. The process's main() reads it once; code that acts on it
-// receives it as an argument.
+// The test hooks that are enabled in a stage's process. The process's main() reads them once; code that acts
+// on them receives them as an argument.
 
 struct test_hooks {
     /// CAROUSEL_TEST_TEAR=N: the runner overwrites the status word of sequence N's input between its two
@@ -119,7 +119,8 @@ public:
     [[nodiscard]] bool plays_graphs() const noexcept { return same_work_ && attachment_.graphs; }
     /// True if a ring of this stage is on another GPU and can be accessed by copies.
     [[nodiscard]] bool reaches_peer_memory() const noexcept;
-    /// The number that configure() has requested (0: the number of usable cores).
+    /// Returns the number of threads for finish() that configure() has requested (0: one thread per usable
+    /// core).
     [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
     /// Whether finish() of this stage receives tombstone frames.
     [[nodiscard]] bool wants_tombstones() const noexcept { return wants_tombstones_; }
@@ -164,7 +165,7 @@ private:
     std::vector<std::string> makes_;                   ///< assets that this program fills
     device::access of_others_ = device::access::read;  ///< the access with which inputs and other stages'
                                                        ///< assets are mapped
-    std::string parameter_type_;                       ///< as named by configure(); "": none
+    std::string parameter_type_;  ///< as named by configure(); "": configure() has named no type
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
 };
 

@@ -5,8 +5,8 @@
 // are in progress.
 //
 // Which frame is sampled depends on timing, so a frame that is made again after a crash may get a different
-// one. The sequence of the sampled frame is recorded in the header of the frame that used it, and the result
-// cannot be compared with that of another run.
+// one. The sequence of the sampled frame is recorded in the header of the frame that used it, and the stage's
+// results cannot be compared with those of another run.
 //
 // Crash: at this point nothing of this stage's own frame has begun. A lease that a dead or stopped process
 // leaves is revoked by a process that finds it too old, or by the supervisor together with its place in the
@@ -65,9 +65,10 @@ public:
     }
     /// Gives the current copies to the frame that begins next.
     void assign(frame_in_work& f, ring::worker& w) const noexcept;
-    /// For an abandoned frame that is saved as a dead letter: the frame's own copies ended with the process
-    /// that had made them, so polls until there is a copy of each input, or for `patience_ns`. A process that
-    /// has just started may find none at first, because its predecessor's place as a reader is not free yet.
+    /// Used for an abandoned frame that is saved as a dead letter. The frame's own copies were lost with the
+    /// process that had made them, so this function polls until it has a copy of each sampled input, for at
+    /// most `patience_ns`. A process that has just started may find none at first, because its predecessor's
+    /// place as a reader is not free yet.
     void wait_for_copies(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
                          u64 patience_ns);
 

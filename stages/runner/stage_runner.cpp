@@ -122,7 +122,7 @@ frames_on_device stage_runner::on_device() {
 void stage_runner::run() {
     for (;;) {
         update_depth();
-        // before the poll, so that a change after the poll is not missed
+        // read before the poll, so that a change after the poll is not missed
         const u32 seen = shm::ticket(worker_.stage().doorbell);
         frame_in_work* f = nullptr;
         u32 others = 0;

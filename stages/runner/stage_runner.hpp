@@ -32,8 +32,8 @@ namespace carousel::stages {
 //               and sweeps its rings
 //   completion  waits for each job's own event in order, finish(), commit, complete; writes the ledger of a
 //               stage without an output (ledger/ledger.hpp): record before the commit, mark after it and
-//               before anything else. For a stage with several finish threads it does only the steps after
-//               finish(); the finish pool does the others (finish_pool.hpp)
+//               before anything else. For a stage with several finish threads, this thread does only the
+//               steps after finish(); the finish pool does the others (finish_pool.hpp)
 //   heartbeat   the time stamp in the entry, the supervisor's EOF, CPU time (heartbeat.hpp)
 // Every wait has a timeout: sleeps on the stage's doorbell last 100 ms at most; the supervisor bounds the
 // wait for a job's event, because it kills a stage whose frame exceeds frame_timeout_ms (clocks:
@@ -114,10 +114,10 @@ private:
     depth_governor depth_;  ///< used by the main thread
     u64 next_update_ns_ = 0;
     work_meter meter_;                ///< used by the thread that waits for the device
-    u64 last_complete_ns_ = 0;        ///< likewise
+    u64 last_complete_ns_ = 0;        ///< used by the same thread
     u64 poll_ns_;                     ///< polling time before the thread sleeps; 0: never polls
     bool last_wait_changed_ = true;   ///< used by the main thread, like the next two members
-    std::array<u64, 4> waited_ns_{};  ///< by wait_reason; time that is not yet counted in the control block
+    std::array<u64, 4> waited_ns_{};  ///< waiting time not yet counted in the control block, by wait_reason
     ring::wait_word shown_wait_;      ///< as in the entry
     bool waits_for_link_ = false;     ///< true for a source whose ready() has no frame to begin
 

@@ -91,7 +91,7 @@ void stage_runner::process(frame_in_work& f) {
     f.in_process = false;
 }
 
-// One launch on a GPU.
+// Enqueues a check of the status words and canaries, which is one launch on a GPU.
 void stage_runner::check_status(const frame_in_work& f, device::status_state state) {
     const device::status_step step = status_.step(f.job, f.lane(), state);
     if (step.count == 0 && step.writes == 0) return;
@@ -132,8 +132,8 @@ void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);
 }
 
-// Returns the work per frame, summed over all contexts that take turns; without turns, the work of this
-// process. 0: unknown for at least one of them.
+// Returns the work per frame: if several contexts take turns, the sum over these contexts; if not, the work
+// of this process. 0: the work of at least one of them is unknown.
 u64 stage_runner::work_of_a_turn() const {
     const depth_rule& rule = runtime_->attached().depth;
     if (rule.sharing != device_sharing::turns)

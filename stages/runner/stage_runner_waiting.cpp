@@ -40,7 +40,8 @@ ring::wait_kind kind_of(wait_reason why) noexcept {
     return ring::wait_kind::none;
 }
 
-constexpr u64 uncounted_ns = 1'000'000;  ///< upper bound of uncounted waits, so that metrics lag by no more
+/// Upper bound of waiting time that is not counted yet: metrics lag by at most this time.
+constexpr u64 uncounted_ns = 1'000'000;
 
 }  // namespace
 
@@ -138,7 +139,7 @@ bool stage_runner::due(u32 seen) {
         std::this_thread::sleep_for(std::chrono::nanoseconds(rest));
     const u64 woken = now_ns();
     const shm::block_open open;
-    // for a source, the clock is the input
+    // a source waits for its clock as other stages wait for their input, so the time is counted there
     worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);
     return woken >= next;
 }

@@ -31,11 +31,13 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u64 silence_ns = 2 * ns_per_s;  // a pipe into an external program (`stage | tee`) never breaks
+constexpr u64 silence_ns = 2 * ns_per_s;  // needed because a pipe into an external program (`stage | tee`)
+                                          // does not break when the supervisor ends
 constexpr u64 longest_watch_ns = 200 * ns_per_ms;    // between two calls of watch() in a stage that runs
 constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a stopped listener must not stop the heartbeat
 
-/// A pipe whose read end no process holds any more; terminals and files are never replaced.
+/// True if `fd` is a pipe and no process has its read end open any more. Terminals and files are never
+/// replaced.
 bool is_broken_pipe(int fd) {
     struct stat info {};
     if (::fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return false;
@@ -78,7 +80,7 @@ void remove_shared_memory(const std::string& run_id) {
     shm::segment::remove(run_id);
 }
 
-/// Pictures and dead letters belong to the user.
+/// Pictures and dead letters are kept, because they belong to the user.
 void empty_folder(const std::string& folder) {
     std::error_code ignored;
     for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {

@@ -78,8 +78,9 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
     u64 reach = 0;
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
-        const u64 tail = load(c.link[link].tail.raw());  // read after the state, since tails only grow
-        if (!intact(tail)) return;                       // a damaged tail is not a bound: see check_parity
+        const u64 tail = load(c.link[link].tail.raw());  // The tail is read after the state: since tails only
+                                                         // grow, the bound is never too low.
+        if (!intact(tail)) return;  // a damaged tail gives no bound (check_parity() reports it)
         reach = std::max(reach, shm::tail_word::unpack(tail) + made.link[link].window);
     }
     if (made.sources > 0 && is.horizon > reach)
@@ -87,11 +88,12 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
               fmt::format("is {}, no source can have leased a number from {} on", is.horizon, reach));
 }
 
-// A claim was made for a number that was leased to a job of a source that may end its stream. The claim may
-// no longer be valid.
+// A claim was made by a source that may end its stream, and names a number that was leased to one of the
+// source's jobs. The claim may no longer be valid.
 void check_claims(findings& f, const shm::control_block& c, const shm::control_block& made) {
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
-        const u64 raw = load(c.source[k].ended);  // read before the tail, which only grows
+        const u64 raw = load(c.source[k].ended);  // The claim is read before the tail: since tails only grow,
+                                                  // the bound is never too low.
         if (raw == no_claim || !intact(raw)) continue;
         const u32 stage = std::min(made.source[k].stage, shm::max_stages - 1),
                   link = std::min(made.source[k].link, shm::max_links - 1);
@@ -141,7 +143,7 @@ void check_entries(findings& f, const shm::control_block& c, const shm::control_
     }
 }
 
-// check_parity(): which words are damaged by one bit, and the name of each.
+// check_parity() finds the words that are damaged by one bit, and names each of them.
 
 std::string ring_name(const shm::control_block& made, u32 link) {
     return fmt::format("ring of {}", made.link[std::min(link, shm::max_links - 1)].name);
@@ -196,7 +198,7 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
         if (known.end != end_unknown && known.end != end_stopping &&
             tail > std::max(known.end + known.surplus, before))
             f.add(object, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
-        // the tail is read first, because it follows `committed`
+        // The tail is read before `committed`, because the tail follows that counter.
         const u64 begun = made.first_ring_sequence, committed = load(c.link[k].committed);
         if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&
             tail - begun - known.miscounted > committed)

@@ -45,15 +45,14 @@ struct known_process {
 
 /// The data that the supervisor has without reading the block.
 struct known_run {
-    u64 end = end_unknown;  ///< END as it was set: unknown, stopping or a number
-    u64 surplus = 0;  ///< number of frames from END on that may be in progress or in rings, because a source
-                      ///< has ended its stream
-    std::vector<u64> tails;    ///< by link, as last observed; empty: none yet
-    u64 miscounted = ~u64{0};  ///< number of frames that may be missing from `committed` of a ring, because
-                               ///< they were marked READY by a process that was interrupted or ended before
-                               ///< it counted them
-    std::vector<u32> epochs;   ///< by seat: the present epoch; empty: not known
-    std::vector<bool> paused;  ///< by seat: `carousel stop` has paused it; empty: not known
+    u64 end = end_unknown;  ///< the value to which END was set: unknown, stopping or a number
+    u64 surplus = 0;  ///< number of frames that are not below END and may still be in progress or in rings,
+                      ///< because a source has ended its stream
+    std::vector<u64> tails;    ///< the last observed tail of each link; empty: none observed yet
+    u64 miscounted = ~u64{0};  ///< number of frames by which a ring's `committed` may be too low: a process
+                               ///< marked these READY and was interrupted or ended before it counted them
+    std::vector<u32> epochs;   ///< the present epoch of each seat; empty: not known
+    std::vector<bool> paused;  ///< for each seat, whether `carousel stop` has paused it; empty: not known
     std::vector<known_process> processes;  ///< processes of all seats, including dead and unfenced ones
 };
 
@@ -135,9 +134,10 @@ void for_each_word(Block& c, const shm::control_block& made, F&& fn) {
         fn(c.asset[k].state, word_place{asset, k});
 }
 
-// The names of stages and seats in messages about their words.
+// The names that messages about words use for stages and seats.
 
-/// `made`: the supervisor's own copy of the block as it was made; the index may be any number.
+/// `made` is the supervisor's own copy of the block as it was made; `stage` may be any number, also an
+/// invalid one.
 [[nodiscard]] inline std::string stage_name(const shm::control_block& made, u32 stage) {
     return stage < std::min(made.stages, shm::max_stages) ? std::string(made.stage[stage].name)
                                                           : fmt::format("stage {}", stage);

@@ -52,8 +52,8 @@ private:
         return end_is_number() && ring_sequence >= known_.end + known_.surplus;
     }
 
-    // A tag is written only by a job that is OPEN, and the job word leaves that version only after the job's
-    // tags are removed.
+    // A tag is written only by a job that is OPEN, and the job word gets its next version only after the
+    // job's tags are removed.
     void tag(const std::string& object, const char* tagged, u32 j, u32 version, u32 stage) {
         if (stage_of_job(j) != stage) {
             add(object,
@@ -190,7 +190,8 @@ private:
         if (ring_sequence == shm::no_number) return;  // check_parity
         if (stage_of_job(w.job) != m.stage)
             add(object, fmt::format("was made by job {}, which is not a job of {}", w.job, m.name));
-        // READY comes after COMMITTED, at each output separately.
+        // A slot becomes READY only after its job is COMMITTED; the slots of a job's outputs become READY one
+        // by one.
         if (const job_word maker = job(w.job);
             (maker.version & version_mask) == w.version &&
             (maker.state == job_state::open || maker.state == job_state::submitted ||
@@ -237,9 +238,9 @@ private:
                 fmt::format("is {}, which is not a valid clock", static_cast<u32>(h.meta.clock)));
     }
 
-    // Number n in [T, T+N) is WAIT or LEASED at its own lap, or, if it is done, WAIT at the next lap. The
-    // word is still LEASED at the previous lap if a helper has committed that frame and its owner has not
-    // completed it yet.
+    // The word of a number n in [T, T+N) is WAIT or LEASED at its own lap; if the number is done, the word is
+    // WAIT at the next lap. The word is still LEASED at the previous lap if a helper has committed that frame
+    // and its owner has not completed it yet.
     void source(u32 k) {
         const shm::source_block& q = made_.source[k];
         if (q.link >= shm::max_links) return;

@@ -27,8 +27,8 @@ struct damaged_word {
     bool operator==(const damaged_word&) const = default;
 };
 
-/// Returns the damaged words, at most most_findings. A sequence in a header counts only if the frame is
-/// READY.
+/// Returns the damaged words, at most most_findings. The sequence in a header is checked only if the header's
+/// slot is READY.
 [[nodiscard]] std::vector<damaged_word> damaged_words(const shm::control_block& c,
                                                       const shm::control_block& made);
 /// Returns the value that the word had, or a value with the same meaning. Empty if it cannot be determined at
@@ -73,8 +73,8 @@ struct entry_evidence {
 // bytes, the next check finds the remaining ones.
 
 /// Writes back the parts that differ from `made` and that no process acts on. Returns the names of the words
-/// that were wrong. Sources read their sets from the newest one back to the first one that applies to the
-/// oldest frame that can still be made; `known.tails` determines that frame.
+/// that were wrong. A source searches the sets from the newest one backwards, at most to the set that applies
+/// to the oldest frame that can still be made; `known.tails` determines that frame.
 [[nodiscard]] std::vector<std::string> repair_static(shm::control_block& c, const shm::control_block& made,
                                                      const known_run& known);
 

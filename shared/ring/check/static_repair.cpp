@@ -40,9 +40,8 @@ private:
     std::vector<std::string> repaired_;
 };
 
-// A process that attaches checks version, bytes and uid and refuses the block while these are wrong, so no
-// process acts on a wrong value. The magic is stored last, by the block's maker, and read by a process that
-// attaches.
+// An attaching process verifies version, bytes and uid, and refuses the block while these are wrong, so no
+// process acts on a wrong value. The maker of the block stores the magic last; an attaching process reads it.
 void repair_head(static_repairer& m, shm::control_block& c, const shm::control_block& made) {
     const std::string object = "the block's head";
     if (load(c.magic) != shm::control_magic) {

@@ -90,7 +90,7 @@ private:
     // READY is set at one output after the other, always after COMMITTED, and DONE is set after the last
     // READY (S6, C20). So a frame that is READY only at some outputs is still LEASED, a frame that is WAIT is
     // READY at no output, and a frame that is DONE is READY at all outputs. A crash between two READY stores
-    // leaves words of the same form: COMMITTED preserves them until R2.
+    // leaves words that obey this rule, too; they stay unchanged until R2, because the job is COMMITTED.
     [[nodiscard]] bool agrees_with_outputs(const shm::stage_block& stage, u64 n, lease_state now) const {
         u32 outputs = 0, in = 0;
         for (u32 k = 0; k < std::min(stage.outputs, shm::max_outputs); ++k) {
@@ -215,9 +215,9 @@ const known_process* current_of(const known_run& known, u32 seat) {
     return nullptr;
 }
 
-// The supervisor knows how many sets it has published, and a frame number that has been given its set has
-// been begun. Sources wait while the word is damaged, so the value soon is the same at each check, however
-// fast the rings are.
+// Two facts bound the value: the supervisor knows how many sets it has published, and every frame number for
+// which a source has read its set has been begun. Sources wait while the word is damaged, so after a short
+// time every check determines the same value, however fast the rings are.
 std::optional<u64> parameters_value(const shm::control_block& c, const shm::control_block& made, u64 raw) {
     const u64 known = load(made.parameters.state);
     const std::optional<u64> unbegun = first_unbegun(c);
@@ -227,7 +227,7 @@ std::optional<u64> parameters_value(const shm::control_block& c, const shm::cont
     return is ? std::optional(is->pack()) : std::nullopt;
 }
 
-// Only identities of incarnations that the supervisor knows to exist are restored. An entry that was not
+// An identity is restored only if the supervisor knows that its incarnation exists. An entry that was not
 // given to any process becomes UNUSED. If words still contain the entry's epoch, the epoch is read from those
 // words, and the entry's event handles are no longer queried.
 std::optional<u64> entry_value(const known_run& known, const damaged_word& w) {
