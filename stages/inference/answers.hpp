@@ -2,7 +2,8 @@
 // The sink: writes each view's class as one byte at the offset of the view's number, and the batch's hash
 // into the ledger, so that equal runs have equal hashes. A redelivered frame writes the same bytes again.
 // Input: carousel.classes. Settings: out, a file, relative to the pipeline file's directory or absolute ["":
-// none is written]. A FIFO or a device receives the batches in delivery order, and a repeated batch twice.
+// none is written]. A FIFO or a device receives the batches in delivery order; a batch that is delivered
+// again is written twice.
 
 #include <memory>
 #include <string>
@@ -25,7 +26,7 @@ private:
     u64 batch_ = 0;
     std::string out_;
     shm::unique_fd file_;
-    bool in_place_ = true;  ///< false: a FIFO or a device, which has no offsets
+    bool in_place_ = true;  ///< false for a FIFO or a device, which has no offsets
     struct answer {
         std::unique_ptr<device::mapping> classes, scores;
     };

@@ -17,8 +17,8 @@ struct pictures {
 /// Renders `count` views from `first` on, on the CPU.
 [[nodiscard]] pictures render_views(u64 first, u64 count);
 
-/// One hidden layer; stochastic gradient descent with momentum on a squared hinge loss; then rounded to 8
-/// bits.
+/// The network has one hidden layer. It is trained by stochastic gradient descent with momentum on a squared
+/// hinge loss, and is then rounded to 8 bits.
 [[nodiscard]] std::unique_ptr<kernels::net_weights> train(const pictures& from, u32 epochs);
 /// Fraction of the pictures that the integer network classifies correctly, 0 to 1.
 [[nodiscard]] f64 accuracy(const kernels::net_weights& w, const pictures& of);

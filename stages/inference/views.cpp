@@ -79,8 +79,9 @@ void view_renderer::render(device::queue& queue, u64 view, u8* grey) {
     const output_payload scene(s.scene->data(), &s.scene_format),
         out(s.triangles->data(), &s.triangles_format);
     kernels::animate_args animate;
-    animate.frame_number = drawn(view, 7) % 800;  // in thousandths: a quad seen from its back would not be
-                                                  // visible
+    // The rotation is 0 to 0.8 radians (spin is 0.001), because a quad seen from its back would not be
+    // visible.
+    animate.frame_number = drawn(view, 7) % 800;
     animate.scene = scene_of_view(view);
     animate.draw = scene.records<kernels::draw_record>("draw");
     animate.models = scene.plane<f32>("models").data();

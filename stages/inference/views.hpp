@@ -44,8 +44,8 @@ private:
     std::unique_ptr<device::mapping> color_, scratch_;
 };
 
-// The formats that the stages of pipelines/inference.toml pass to each other. Frame n contains the views b n
-// to b n + b - 1, where b is the number of views per batch. A batch of 0 matches any batch (for
+// The formats that the stages of pipelines/inference.toml pass to each other. Frame n contains the views b*n
+// to b*n + b - 1, where b is the number of views per batch. A batch of 0 stands for any number of views (for
 // require_format).
 
 [[nodiscard]] inline ring::frame_format views_format(u64 batch) {

@@ -63,7 +63,7 @@ struct element_words {
     std::string numpy;  ///< "<f4"; "": none
 };
 
-/// For an element of `bytes` bytes.
+/// Returns the notations for the element type `name`, which has `bytes` bytes.
 inline element_words words_of(std::string_view name, std::size_t bytes) {
     element_words w;
     const std::size_t digit = name.find_first_of("0123456789");

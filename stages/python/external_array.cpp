@@ -24,7 +24,8 @@ dl_type type_of_format(const char* format, Py_ssize_t bytes) {
     return {};
 }
 
-/// A plane of a frame supports both protocols, but only DLPack on a GPU.
+/// True if the array is in GPU memory. A plane of a frame supports both protocols in host memory, but only
+/// DLPack on a GPU.
 bool lies_on_gpu(const py::object& array) {
     return py::hasattr(array, "__dlpack_device__") &&
            array.attr("__dlpack_device__")().cast<py::tuple>()[0].cast<std::int32_t>() == dl_cuda;

@@ -15,8 +15,8 @@ namespace py = pybind11;
 
 class external_array {
 public:
-    /// `gpu` and `stream` are those of the destination memory; -1: host memory. Throws type_error for an
-    /// object that is not an array, and passes on exceptions of its library.
+    /// `gpu` and `stream` belong to the destination memory; `gpu` is -1 for host memory. Throws type_error
+    /// for an object that is not an array; exceptions of the array's library propagate.
     external_array(const py::object& from, int gpu, void* stream);
     ~external_array();
     external_array(const external_array&) = delete;

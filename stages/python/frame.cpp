@@ -230,7 +230,8 @@ std::string frame_object::describe() const {
                        lease_->ended ? ", ended" : "");
 }
 
-// A plane exported by __cuda_array_interface__ may be held by an array, which has no deleter of ours.
+// An array may hold a plane that was exported by __cuda_array_interface__, and this module gets no call when
+// such an array is released.
 std::string frame_object::outlived() const {
     if (lease_->arrays > 0) return lease_->last_plane;
     const auto plane_in_use = [](const payload_object& p) -> std::string {

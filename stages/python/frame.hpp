@@ -39,7 +39,7 @@ class run_parameters;
 class frame_object {
 public:
     /// A stage's frame. `inputs`: the producers' names, `writable` if the stage requests writable inputs;
-    /// `outputs`: the stage's own.
+    /// `outputs`: the names of the stage's own outputs.
     frame_object(frame& of, std::shared_ptr<lease> frame_lease, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& outputs, const parameter_schema& schema,
                  bool writable = false);
@@ -64,15 +64,17 @@ public:
     [[nodiscard]] py::object stream() const;  ///< the cudaStream_t as an integer; None on the CPU
     [[nodiscard]] py::object parameters() const;
     [[nodiscard]] std::string tombstone_reason() const;
-    /// The object that is kept from process() to finish() of this frame. Throws std::runtime_error outside a
-    /// stage.
+    /// Returns the object that the stage keeps from process() to finish() of this frame. Throws
+    /// std::runtime_error outside a stage.
     [[nodiscard]] py::object local() const;
-    /// The place where the object is stored: in the stage, one per lane; null object: not requested yet.
+    /// Sets the place where that object is stored; the stage has one place per lane. The place contains a
+    /// null object until the object is first requested.
     void store_local_in(py::object* place) noexcept { local_ = place; }
     [[nodiscard]] const std::vector<payload_object>& inputs() const noexcept { return inputs_; }
     [[nodiscard]] const std::vector<payload_object>& outputs() const noexcept { return outputs_; }
-    /// The plane of that name among the inputs; "out", "out_PLANE", "out_OUTPUT" and "out_OUTPUT_PLANE" among
-    /// the outputs, in the same way as arguments (package/carousel/_outputs.py). Throws key_error.
+    /// Returns the plane of that name: an input's plane, or, for "out", "out_PLANE", "out_OUTPUT" and
+    /// "out_OUTPUT_PLANE", an output's plane, by the same rules as for arguments
+    /// (package/carousel/_outputs.py). Throws key_error.
     [[nodiscard]] std::shared_ptr<plane_object> plane(const std::string& name) const;
     /// Returns the newest frame of that sampled input; null: there was none.
     [[nodiscard]] std::shared_ptr<frame_object> sampled(const std::string& name);
@@ -83,8 +85,8 @@ public:
     /// Returns the name of a plane of which an array still exists; empty: there is no such array.
     [[nodiscard]] std::string outlived() const;
     [[nodiscard]] lease& frame_lease() const noexcept { return *lease_; }
-    /// For a frame of a port that has ended: releases its reference to the port; arrays of the frame keep
-    /// their own references.
+    /// Called when a frame of a port has ended: releases the frame's reference to the port. Arrays of the
+    /// frame keep their own references.
     virtual void detach_from_port() noexcept {}
     void end() noexcept {
         lease_->ended = true;
@@ -96,7 +98,8 @@ protected:
         : lease_(std::move(frame_lease)), values_(std::move(values)) {}
     [[nodiscard]] frame& in_stage(const char* what) const;
     [[nodiscard]] std::string parameters_json() const;
-    /// For a port: the parameters with which the frame was made, and the source of their layout.
+    /// For a frame of a port: `bytes` are the parameters with which the frame was made; `run` has their
+    /// layout.
     void set_parameters(std::shared_ptr<run_parameters> run, std::span<const std::byte> bytes);
     void require_not_ended(const char* what) const;
     void add_input(const input_payload& planes, const std::string& stage, bool writable = false);
@@ -107,10 +110,12 @@ protected:
     py::object* local_ = nullptr;  ///< null for a frame of a port or a copy
     std::shared_ptr<lease> lease_;
     frame_values values_;
-    std::string parameters_;                              ///< JSON; "": not known
-    const parameter_schema* schema_ = nullptr;            ///< null for a frame of a port or a copy
-    std::span<const std::byte> sampled_parameters_ = {};  ///< for a sampled input, valid as long as its frame
-    std::shared_ptr<run_parameters> run_;  ///< of a port's frame and its copies; null for a stage's frame
+    std::string parameters_;                    ///< JSON; "": not known
+    const parameter_schema* schema_ = nullptr;  ///< null for a frame of a port or a copy
+    /// set only for a sampled frame, and valid as long as that frame
+    std::span<const std::byte> sampled_parameters_ = {};
+    /// set for a port's frame and its copies; null for a stage's frame
+    std::shared_ptr<run_parameters> run_;
     std::vector<std::byte> port_parameters_;
     std::vector<payload_object> inputs_, outputs_;
     std::map<std::string, std::shared_ptr<frame_object>>

@@ -29,7 +29,7 @@ public:
     latest_object(latest_object&&) noexcept = default;
     latest_object& operator=(latest_object&&) = delete;
 
-    /// None: no frame arrived in time, or the run is over.
+    /// Returns None if no frame arrived in time, or if the run is over.
     py::object next(f64 timeout_s) {
         (void)there();
         const pinned_port<latest_port> kept(port_);  // pinned because a signal handler may close the port

@@ -31,7 +31,7 @@ struct lease {
     std::string last_plane;        ///< the plane from which an array was last made, for the message
     void* stream = nullptr;  ///< the frame's cudaStream_t; null on the CPU, and for a frame that its port has
                              ///< given back, because the port may destroy the stream at any time
-    int gpu = -1;            ///< numbered as in this process; -1: the planes are in host memory
+    int gpu = -1;            ///< the planes' GPU, numbered as in this process; -1: host memory
     std::shared_ptr<const void> memory;  ///< owner of the planes' memory, if it is not the process
     std::vector<pybind11::object> kept;  ///< sources of copies that are only enqueued
     const owner_process owner;           ///< identifies the process, because a forked child has no enqueued

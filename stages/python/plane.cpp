@@ -29,7 +29,7 @@ constexpr const char* its_bytes = "plane.bytes has the same memory as u8";
 struct exported {
     std::shared_ptr<lease> of;
     std::vector<i64> shape, strides;
-    // A port that was closed in the meantime gives its seat back with the last array, regardless of which
+    // A port that was closed in the meantime gives its seat back when its last array is released, whichever
     // object holds the frame.
     ~exported() {
         if (--of->arrays == 0 && of->ended && !of->exported_by_cai) of->release();
@@ -234,8 +234,8 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
     return py::reinterpret_steal<py::capsule>(PyCapsule_New(&t->plain, "dltensor", release_unused));
 }
 
-// Version 3 of the interface, in which the consumer passes no stream: the work belongs on the current stream,
-// which is that of the frame.
+// Uses version 3 of the interface, in which the consumer passes no stream: the consumer's work must be
+// enqueued on the current stream, which is the frame's stream.
 py::dict plane_object::cuda_array_interface() const {
     if (lease_->gpu < 0) throw py::attribute_error("__cuda_array_interface__: the plane is in host memory");
     check();

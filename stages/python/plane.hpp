@@ -62,16 +62,16 @@ public:
     /// Sets the used extents of this frame's plane, along its first dimensions. Throws config_error;
     /// std::runtime_error for a plane whose extents can't be set.
     void set_used(const std::vector<u64>& elements) const;
-    /// The receiver of the extents: set for the output of a frame that is being made.
+    /// Receives the used extents. Set only for an output of a frame that is being made.
     std::function<void(const std::vector<u64>&)> take_used;
 
     /// Returns the same memory as u8, for element types that a library does not support. An element of
     /// several bytes adds one more dimension.
     [[nodiscard]] std::shared_ptr<plane_object> as_bytes();
 
-    /// A __cuda_array_interface__ was read: an array may hold this object.
+    /// True if the plane's __cuda_array_interface__ was read, so that an array may hold this object.
     [[nodiscard]] bool is_exported_by_cai() const noexcept { return exported_by_cai_; }
-    /// The same for the result of as_bytes(), if that is still referenced.
+    /// True if the interface of the result of as_bytes() was read and that result is still referenced.
     [[nodiscard]] bool bytes_are_shared() const noexcept {
         return bytes_ && bytes_->exported_by_cai_ && bytes_.use_count() > 1;
     }

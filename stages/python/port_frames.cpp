@@ -27,7 +27,8 @@ public:
     void commit() {
         require_not_ended("commit()");
         const pinned_port<Port> port(port_);
-        // Python code that runs in between (in a garbage collection or a warning's filter) can't close it.
+        // Python code that runs during this call (in a garbage collection or a warning's filter) can't close
+        // the port.
         const typename port_state<Port>::in_use mark(*port);
         port->require_released("commit()");
         join_streams();
@@ -179,7 +180,8 @@ public:
         }
         return h.frame_lease;
     }
-    /// Gives the seat back: at once, or when the last array is released.
+    /// Closes the port. Its seat is given back at once, or, if arrays of its frame exist, when the last of
+    /// these is released.
     void close() {
         if (port_ == nullptr) return;
         const pinned_port<Port> gone(port_);
@@ -201,7 +203,7 @@ private:
         std::optional<typename port_state<Port>::in_use> mark;
         if (h.owner.is_this()) mark.emplace(h, true);
         if (h.frame_lease) h.frame_lease->ended = true;
-        // The lease keeps the port exactly as long as an array of it exists.
+        // The lease keeps the port exactly as long as an array of the lease's frame exists.
         const std::shared_ptr<lease> last = std::move(h.frame_lease);
         h.frame_lease = nullptr;
         const std::shared_ptr<frame_object> seen = h.frame.lock();
@@ -342,7 +344,8 @@ writer_object make_port_object(writer_port port, f64 patience_s, std::shared_ptr
     return {std::move(port), patience_s, std::move(run)};
 }
 
-/// Takes the seat by `take`, reader() or writer() of the run; the GIL is released while it waits.
+/// Calls `take`, which is reader() or writer() of the run, to take the seat; the GIL is released while this
+/// call waits.
 template <typename Take>
 py::object open_port(run_object& r, Take take, const std::pair<std::string, port_options>& request) {
     const open_run of = r.there();

@@ -12,15 +12,16 @@
 namespace carousel::python {
 namespace {
 
-/// The argument of the adapter's configure(): the settings, typed, and the remaining values as plain values.
+/// The argument of the adapter's configure(): the settings as typed values, and all other members as plain
+/// values.
 struct configuration_object {
     const configuration* with;
     py::dict input_formats = {}, setting_values = {};  ///< in the form that the adapter reads
     [[nodiscard]] const settings& own() const { return *with->settings; }
 };
 
-/// A wrong key or value, raised in Python as carousel.SettingsError(key, message), so that its place in the
-/// file can be reported.
+/// Calls `f`. A wrong key or value is raised in Python as carousel.SettingsError(key, message), so that its
+/// place in the file can be reported.
 template <typename F>
 auto as_settings_error(F&& f) {
     try {
@@ -183,7 +184,7 @@ void python_stage::join_streams(const lease& frame_lease) {
 void python_stage::close(frame_object& f, const char* what) {
     std::string plane = f.outlived();
     if (!plane.empty()) {
-        py::module_::import("gc").attr("collect")();  // the object may exist only in a reference cycle
+        py::module_::import("gc").attr("collect")();  // a reference cycle may be all that keeps the object
         plane = f.outlived();
     }
     f.end();

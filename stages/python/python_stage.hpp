@@ -56,10 +56,10 @@ private:
     environment* env_ = nullptr;
     int gpu_ = -1;
     std::vector<std::string> inputs_;   ///< the producers' names
-    bool writable_inputs_ = false;      ///< it has requested that
+    bool writable_inputs_ = false;      ///< the stage has requested it
     std::vector<std::string> outputs_;  ///< names of its outputs; "": an output without a name
-    /// The plane of each argument: ("input" or "output", its index, the index of the plane), or ("frame", 0,
-    /// 0).
+    /// For each argument, its plane: ("input" or "output", the index of that input or output, the index of
+    /// the plane), or ("frame", 0, 0).
     std::vector<std::tuple<std::string, std::size_t, std::size_t>> picks_;
     /// Lease of the last frame of each lane; that frame is complete when the lane is used again.
     std::vector<std::shared_ptr<lease>> lanes_;

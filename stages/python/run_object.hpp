@@ -35,11 +35,11 @@ public:
                 const gil_released others;
                 return of.parameters();
             }();
-            if (!known_) known_ = std::move(loaded);  // otherwise another thread was faster
+            if (!known_) known_ = std::move(loaded);  // if it is already set, another thread was faster
         }
         return *known_;
     }
-    /// A frame that is kept does not keep a closed run.
+    /// A frame that a program still holds does not keep a closed run open.
     void close() { of_.reset(); }
 
 private:
@@ -57,7 +57,8 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] const std::shared_ptr<run_parameters>& parameters() const noexcept { return parameters_; }
     [[nodiscard]] std::string describe() const;
-    /// Registers `port`, which is returned to Python, for close() without keeping it alive.
+    /// Registers `port`, which is returned to Python, so that close() finds it; the registration does not
+    /// keep the port alive.
     template <typename Object>
     [[nodiscard]] pybind11::object opened(Object port) {
         return remember(pybind11::cast(std::move(port)));

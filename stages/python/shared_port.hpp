@@ -28,11 +28,11 @@ struct port_state {
 
     Port port;
     f64 patience_s;
-    std::shared_ptr<run_parameters> run;  ///< for its frames
+    std::shared_ptr<run_parameters> run;  ///< for the port's frames
     std::optional<writer_frame> filling;  ///< a writer's uncommitted frame
     /// lease of the current frame, or of a dropped frame of which arrays still exist; null: there is neither
     std::shared_ptr<lease> frame_lease;
-    std::weak_ptr<frame_object> frame;  ///< the current one
+    std::weak_ptr<frame_object> frame;  ///< the current frame
     const owner_process owner;
     bool busy = false;         ///< a call is in progress, which may have released the GIL
     bool may_close = false;    ///< may be closed by a signal handler that is called during a wait
@@ -53,7 +53,8 @@ struct port_state {
                             "thread at a time",
                             port.stage()));
     }
-    /// Excludes concurrent use, by another thread or by Python code that runs in between.
+    /// While this object exists, neither another thread nor Python code that runs during the call can use the
+    /// port.
     struct in_use {
         port_state& of;
         const bool before;
@@ -85,7 +86,7 @@ struct port_state {
                                                                                : std::string();
         };
         if (!frame_lease || held_plane().empty()) return;
-        py::module_::import("gc").attr("collect")();  // the object may exist only in a reference cycle
+        py::module_::import("gc").attr("collect")();  // a reference cycle may be all that keeps the object
         if (const std::string plane = held_plane(); !plane.empty())
             throw error(exit_code::stage_exception,
                         fmt::format("an array of plane \"{}\" of frame {} is held beyond {}: its memory is "
@@ -98,7 +99,8 @@ struct port_state {
 template <typename Port>
 using shared_port = std::shared_ptr<port_state<Port>>;
 
-/// Makes the port's current wait return (within longest_wait_s), and each later one until `on` is false.
+/// While `on` is true, the port's current wait and each later wait return without a frame, within
+/// longest_wait_s.
 template <typename Port>
 void interrupt(const shared_port<Port>& port, bool on) {
     if (port != nullptr) port->interrupted = on;  // null: the port is closed

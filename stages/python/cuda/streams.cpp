@@ -43,7 +43,8 @@ void find(Function& into, const char* name, unsigned since) {
     const cudaError_t code =
         cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &answer);
 #else
-    // This function has no version requirement: the driver's own lookup accepts any version.
+    // cudaGetDriverEntryPoint() takes no version. It finds the driver's own lookup function, which accepts
+    // any version.
     using search = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     void* call = nullptr;
     cudaError_t code = cudaGetDriverEntryPoint("cuGetProcAddress", &call, cudaEnableDefault, &answer);
@@ -80,8 +81,8 @@ bool record_context(cudaEvent_t event) {
            api.record_event(context, event) == CUDA_SUCCESS;
 }
 
-/// Makes a GPU current for its lifetime. A thread that had no current GPU keeps this one, because returning
-/// to the runtime's default would create a context on GPU 0.
+/// Makes a GPU the thread's current GPU while this object exists. A thread that had no current GPU keeps this
+/// GPU afterwards, because returning to the runtime's default would create a context on GPU 0.
 class on_gpu {
 public:
     explicit on_gpu(int gpu) {
@@ -118,8 +119,8 @@ int current_gpu() {
 int gpu_of(void* stream) {
     int gpu = -1;
 #if CUDART_VERSION >= 12080
-    // A driver without one of the functions lacks the other, too, so the test of an older driver covers its
-    // whole code path.
+    // A driver that lacks one of these two functions also lacks the other, so the test of an older driver
+    // covers the whole code path of such a driver.
     if (calls_of_contexts().record_event != nullptr &&
         cudaStreamGetDevice(stream_of(stream), &gpu) == cudaSuccess)
         return gpu;

@@ -9,12 +9,12 @@ import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Next to this file; or, after the installation of a wheel, in the environment that has this file in its lib/carousel/python.
+# The package is next to this file, or, after the installation of a wheel, in the environment that has this file in its lib/carousel/python.
 PACKAGE_FOLDERS = [HERE, *glob.glob(os.path.join(HERE, "../../python3*/site-packages"))]
 
 
 class CarouselFinder:
-    """Finds the package carousel, and nothing else, in PACKAGE_FOLDERS. Putting these folders into sys.path would let a stage that
+    """Finds only the package carousel in PACKAGE_FOLDERS. Putting these folders into sys.path would let a stage that
     has an interpreter of another environment (the key `python`) import the packages of this one."""
 
     @staticmethod
@@ -22,7 +22,7 @@ class CarouselFinder:
         return importlib.machinery.PathFinder.find_spec(name, PACKAGE_FOLDERS) if name == "carousel" else None
 
 
-sys.meta_path.insert(0, CarouselFinder)   # here, because a child of multiprocessing's spawn also imports this file
+sys.meta_path.insert(0, CarouselFinder)   # not in main(), because a child of multiprocessing's spawn also imports this file
 
 
 def refuse_forks(event, arguments):
@@ -56,7 +56,7 @@ def main():
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ["CAROUSEL_PROGRAM"], os.environ["CAROUSEL_INTERPRETER"] = program, sys.executable   # for dead letters
     sys.addaudithook(refuse_forks)
-    key = "python"   # of the pipeline file, to blame for a failure
+    key = "python"   # the key of the pipeline file that is reported if a failure occurs
     try:
         from carousel import _carousel, _logging
         key = "run"

@@ -14,7 +14,7 @@
 import sys as _sys
 
 try:
-    from . import _carousel   # noqa: F401  only to report a failure to import it below
+    from . import _carousel   # noqa: F401  imported here so that a failure of the import is reported below
 except ImportError as _failure:
     import glob as _glob
     import os as _os
@@ -35,7 +35,7 @@ except ImportError as _failure:
 
 from ._carousel import (Configuration, ConfigError, Error, Frame, FrameEnded, Latest, NothingNew, Plane, PortRevoked, Reader,
                         ReaderFrame, Run, Writer, WriterFrame, open, with_cuda)
-from . import _async   # noqa: F401  adds `async for` to the ports
+from . import _async   # noqa: F401  this import adds `async for` to the ports
 from ._errors import SettingsError
 from ._metadata import Metadata
 from ._outputs import PlaneFormat, image, like

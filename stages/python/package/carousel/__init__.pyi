@@ -62,7 +62,8 @@ class Plane:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 class Metadata(MutableMapping[str, "bool | int | float | str | bytes"]):
-    """Small named values of a frame: bool, int, float, str, bytes. A view that ends with the frame; dict(...) is a copy that stays."""
+    """Small named values of a frame: bool, int, float, str, bytes. The object is a view that ends with its frame; dict(...) makes a copy
+    that remains valid."""
     def __init__(self, frame: Frame) -> None: ...
     def __getitem__(self, key: str) -> bool | int | float | str | bytes: ...
     def __setitem__(self, key: str, value: bool | int | float | str | bytes) -> None: ...
@@ -341,14 +342,14 @@ class Pipeline:
     """A pipeline: that of a file, Pipeline("demo.toml"), or one built in Python, Pipeline(stages=[...]). start() and run() run it.
 
     stages: one entry per stage, a dict with the keys of [[stage]] in a pipeline file (name, run, inputs, the stage's own settings, ...),
-    or a function or class with @carousel.stage, which is short for {"run": function}. `run` of a dict may be such a function, too, also
-    one of this program's own file: the name of the stage is then that of the function unless the dict has one. A program whose own file
+    or a function or class with @carousel.stage, which is short for {"run": function}. The key `run` of a dict may be such a function, too,
+    even a function in this program's own file: the stage then has the function's name, unless the dict has a name. A program whose own file
     has stages starts its pipeline below `if __name__ == "__main__":`, because the stages' processes load that file.
 
-    parameters, link, hosts: dicts like the sections of that name. All other arguments are keys of [pipeline] (name, fps, size, device,
-    ...), with their default values; name: "pipeline". Relative paths refer to `folder`, by default the current directory. A key whose
-    value is None is left out. Raises ConfigError for a file that can't be read or parsed, and, with the stage and the key, for values
-    that have no TOML form; start() checks everything else."""
+    parameters, link, hosts: dicts with the content of the sections of these names in a pipeline file. All other arguments are keys of
+    [pipeline] (name, fps, size, device, ...), with the same default values; the default name is "pipeline". Relative paths refer to
+    `folder`, by default the current directory. A key whose value is None is left out. Raises ConfigError for a file that can't be read or
+    parsed, and, with the stage and the key, for values that have no TOML form; start() checks everything else."""
     name: str
     file: str | None
     folder: str
@@ -417,11 +418,11 @@ class Running:
     def log_text(self, lines: int = 15) -> str:
         """Returns the last lines of what the run has printed, as text. logs() returns the lines of stages one by one, with their levels."""
     def metrics(self) -> dict[str, float]:
-        """Returns the run's metrics as a dict {"NAME{LABELS}": value}: those, with the names and units, that GET /metrics of the web UI
-        serves to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which a build without extras lacks."""
+        """Returns the run's metrics as a dict {"NAME{LABELS}": value}. They have the names and units with which GET /metrics of the web UI
+        serves them to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which a build without extras lacks."""
     def trace(self, file: str | os.PathLike[str], *, seconds: float | None = None, frames: int | None = None) -> str:
-        """Records every frame through every stage into a file for ui.perfetto.dev, and returns the file's path. Blocks for that time:
-        `seconds` (default: 5 s), or until `frames` frames have passed."""
+        """Records every frame through every stage into a file for ui.perfetto.dev, and returns the file's path. Blocks until the
+        recording ends: after `seconds` (default: 5 s), or when `frames` frames have passed."""
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Waits for the end of the run and returns its exit code; returns None if it still runs after timeout_s seconds."""
     def report(self) -> dict[str, Any]:
@@ -430,6 +431,6 @@ class Running:
         wrote no report."""
     def end(self, timeout_s: float = 30.0) -> int | None:
         """Ends the run as Ctrl-C and `carousel down` do: every frame that was begun is finished first. If it still runs after timeout_s
-        seconds, its stages are ended at once. Returns the exit code; None: the run has not ended within timeout_s further seconds."""
+        seconds, its stages are ended at once. Returns the exit code, or None if the run has not ended within timeout_s further seconds."""
     def __enter__(self) -> Running: ...
     def __exit__(self, *exception: Any) -> None: ...

@@ -10,11 +10,12 @@ _waits = weakref.WeakKeyDictionary()   # a port -> its _Wait, which does not ref
 
 
 class _Wait:
-    """What outlives a loop over a port: its thread, and a frame that arrived while the loop was cancelled."""
+    """The state of a port that remains after a loop over it: its thread, and a frame that arrived while the loop was cancelled."""
 
     def __init__(self):
-        # A port waits for words in shared memory, and has no descriptor that an event loop could watch. So one thread per port waits,
-        # asleep, and wakes the loop. The default executor could be full of other ports' waits.
+        # A port waits for words in shared memory, and has no descriptor that an event loop could watch. So each port has one sleeping
+        # thread that waits and then wakes the loop. The default executor is not used, because waits of other ports could occupy all of its
+        # threads.
         self.thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="carousel-port")
         self.kept = None
 
@@ -49,7 +50,7 @@ class _Frames:
         while not step.done():
             try:
                 await asyncio.wait([step])
-            except asyncio.CancelledError:   # again: the first one is raised below
+            except asyncio.CancelledError:   # a further cancellation; the first one is raised by the caller
                 continue
         self._port._interrupt(False)
         if not step.cancelled() and step.exception() is None and step.result() is not _END:
@@ -61,7 +62,8 @@ def _step(port):
 
 
 def _aiter(port):
-    """Each step is the next frame, as in a loop without `async`, and does not block the event loop. Cancelling the wait loses no frame."""
+    """Each step returns the next frame, as in a loop without `async`, and does not block the event loop. Cancelling the wait loses no
+    frame."""
     return _Frames(port)
 
 

@@ -15,14 +15,14 @@ OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def _place(trace):
-    """"invert.py, line 7: " for the innermost line outside this package; "" if there is none."""
+    """Returns "invert.py, line 7: " for the innermost line outside this package; "" if there is no such line."""
     steps = [s for s in traceback.extract_tb(trace) if not s.filename.startswith(("<", OWN_FOLDER))
              and os.path.basename(s.filename) != "carousel_stage.py"]
     return f"{os.path.basename(steps[-1].filename)}, line {steps[-1].lineno}: " if steps else ""
 
 
 def key_of(failure):
-    """The key of a SettingsError; "" if it names none."""
+    """Returns the key of a SettingsError; "" if the error has none."""
     key = failure.args[0] if len(failure.args) > 1 else ""
     return key if isinstance(key, str) and key.isascii() else ""
 
@@ -34,7 +34,7 @@ def _truncate(text, most):
 
 
 def _text(value):
-    """An exception's own text, or why it is not available."""
+    """Returns an exception's own text, or the reason why the text is not available."""
     try:
         return str(value)
     except Exception as failure:

@@ -13,7 +13,7 @@ def _of(framework, module, stream, device):
 
 
 def enter(stream, device):
-    """Makes `stream`, a cudaStream_t of GPU `device`, the current stream of this thread."""
+    """Makes `stream` (a cudaStream_t of the GPU with the number `device`) the current stream of this thread."""
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda") and ("torch" in _seen or torch.cuda.is_available()):
         _seen.add("torch")
@@ -26,4 +26,4 @@ def enter(stream, device):
         _of("cupy", cupy, stream, device).use()
 
 
-_seen = set()   # frameworks known to have a GPU
+_seen = set()   # frameworks of which it is known that they can use a GPU

@@ -2,7 +2,7 @@
 import logging
 import os
 
-# As shared/core/log.hpp puts them before a line; the run's log has no level above error.
+# These prefixes are the ones that shared/core/log.hpp puts before a line; the run's log has no level above error.
 PREFIXES = ((logging.ERROR, "error: "), (logging.WARNING, "warning: "), (logging.INFO, ""), (0, "debug: "))
 LEVELS = {"debug": logging.DEBUG, "warning": logging.WARNING, "error": logging.ERROR}   # of CAROUSEL_LOG
 
@@ -12,7 +12,7 @@ class _Handler(logging.Handler):
         try:
             prefix = next(text for level, text in PREFIXES if record.levelno >= level)
             text = f"{prefix}{record.name}: {self.format(record)}".replace("\n", "\n    ")   # an indented line continues its record
-            os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))   # at once, so that lines of other threads stay apart
+            os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))   # one write, so that no lines of other threads are mixed in
         except Exception:
             self.handleError(record)
 

@@ -3,8 +3,8 @@ import collections.abc
 
 
 class Metadata(collections.abc.MutableMapping):
-    """Small named values of a frame: bool, int, float, str, bytes. A view that ends with the frame; dict(...) is a copy
-    that stays."""
+    """Small named values of a frame: bool, int, float, str, bytes. The object is a view that ends with its frame; dict(...) makes a copy
+    that remains valid."""
 
     def __init__(self, frame):
         self._frame = frame

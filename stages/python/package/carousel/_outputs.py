@@ -83,7 +83,8 @@ def _format_of(output, owner, config, inputs, name=""):
 
 
 def formats_of(output, outputs, owner, config, inputs):
-    """Returns [(name, format as JSON)]: one without a name for output=, one per entry of outputs=; empty for a sink."""
+    """Returns [(name, format as JSON)]. For output= the list has one entry, whose name is ""; for outputs= it has one entry per output; for
+    a sink it is empty."""
     if outputs is None:
         form = _format_of(_of_configuration(output, config), owner, config, inputs)
         return [("", form)] if form else []

@@ -62,7 +62,7 @@ class Running:
 
     def __init__(self, name, words, wait_s, folder=None, explained=lambda text: text):
         self.name = name
-        self._explained = explained   # names stage and key instead of the place in a file that the user has not written
+        self._explained = explained   # replaces a place in a file that the user has not written by stage and key
         folder = folder or tempfile.mkdtemp(prefix="carousel-")
         self._owner = os.getpid()
         weakref.finalize(self, _remove, folder, self._owner)
@@ -171,15 +171,15 @@ class Running:
         return [json.loads(line) for line in self._run_command("logs", *stages, "-p", self.name, *words).splitlines()]
 
     def trace(self, file, *, seconds=None, frames=None):
-        """Records every frame through every stage into a file for ui.perfetto.dev, and returns the file's path. Blocks for that time:
-        `seconds` (default: 5 s), or until `frames` frames have passed."""
+        """Records every frame through every stage into a file for ui.perfetto.dev, and returns the file's path. Blocks until the
+        recording ends: after `seconds` (default: 5 s), or when `frames` frames have passed."""
         limits = [word for key, value in (("--seconds", seconds), ("--frames", frames)) if value is not None for word in (key, str(value))]
         self._run_command("trace", os.path.abspath(file), "-p", self.name, *limits)
         return os.path.abspath(file)
 
     def metrics(self):
-        """Returns the run's metrics as a dict {"NAME{LABELS}": value}: those, with the names and units, that GET /metrics of the web UI
-        serves to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which a build without extras lacks."""
+        """Returns the run's metrics as a dict {"NAME{LABELS}": value}. They have the names and units with which GET /metrics of the web UI
+        serves them to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which a build without extras lacks."""
         text = self._run_command("view", "--metrics", "-p", self.name)
         return {found[1]: float(found[2]) for found in map(_SAMPLE.fullmatch, text.splitlines()) if found}
 
@@ -233,7 +233,7 @@ class Running:
 
     def end(self, timeout_s=30.0):
         """Ends the run as Ctrl-C and `carousel down` do: every frame that was begun is finished first. If it still runs after timeout_s
-        seconds, its stages are ended at once. Returns the exit code; None: the run has not ended within timeout_s further seconds."""
+        seconds, its stages are ended at once. Returns the exit code, or None if the run has not ended within timeout_s further seconds."""
         if self._process.poll() is None:
             if self._ignores_interrupt:
                 try:

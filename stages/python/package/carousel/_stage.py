@@ -9,7 +9,7 @@ from ._carousel import ConfigError
 from ._errors import SettingsError
 from ._outputs import arguments_of, formats_of, planes_of, spelled
 
-loading = ""   # the file of a stage, while carousel_stage.py loads it
+loading = ""   # the file that carousel_stage.py is loading at present; "": none
 
 NO_LIMIT = 2**63 - 1
 HUGE = 1.7976931348623157e308
@@ -262,7 +262,7 @@ class Adapter:
 
 
 def adapter_of(file, module, name=""):
-    """Returns the adapter of the stage of that name in the file; "": of the only one."""
+    """Returns the adapter of the stage of that name in the file; if the name is "", the adapter of the file's only stage."""
     if name:
         found = getattr(module, name, None)
         if not isinstance(found, Stage):

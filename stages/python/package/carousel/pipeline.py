@@ -61,7 +61,7 @@ def _key(name, place):
 
 
 class _Document:
-    """The text of a pipeline file, and for each line the place in Pipeline(...) that it was made from."""
+    """The text of a pipeline file. For each line, `places` has the arguments of Pipeline(...) from which the line was made."""
 
     def __init__(self):
         self.lines, self.places = [], {}
@@ -78,7 +78,7 @@ class _Document:
         self.lines.append("")
 
     def tables(self, path, owner, table):
-        """A table of tables: each has a header of its own."""
+        """Adds a table that contains tables; each of them gets its own header."""
         own = {name: value for name, value in table.items() if not isinstance(value, collections.abc.Mapping)}
         if own:
             self.section(f"[{'.'.join(_key(each, owner) for each in path)}]", owner, own)
@@ -90,7 +90,7 @@ class _Document:
         return "\n".join(self.lines)
 
     def explained(self, file, text):
-        """Replaces places in `file`, which the user has not written, by the stage and the key."""
+        """Returns the text in which places in `file`, a file that the user has not written, are replaced by the stage and the key."""
         def words(found):
             place, message = self.places.get(int(found[1]), ()), found[2]
             return message if all(word in message for word in place) else f"{': '.join(place)}: {message}"
@@ -101,14 +101,14 @@ class Pipeline:
     """A pipeline: that of a file, Pipeline("demo.toml"), or one built in Python, Pipeline(stages=[...]). start() and run() run it.
 
     stages: one entry per stage, a dict with the keys of [[stage]] in a pipeline file (name, run, inputs, the stage's own settings, ...), or
-    a function or class with @carousel.stage, which is short for {"run": function}. `run` of a dict may be such a function, too, also one of
-    this program's own file: the name of the stage is then that of the function unless the dict has one. A program whose own file has stages
-    starts its pipeline below `if __name__ == "__main__":`, because the stages' processes load that file.
+    a function or class with @carousel.stage, which is short for {"run": function}. The key `run` of a dict may be such a function, too,
+    even a function in this program's own file: the stage then has the function's name, unless the dict has a name. A program whose own file
+    has stages starts its pipeline below `if __name__ == "__main__":`, because the stages' processes load that file.
 
-    parameters, link, hosts: dicts like the sections of that name. All other arguments are keys of [pipeline] (name, fps, size, device, ...),
-    with their default values; name: "pipeline". Relative paths refer to `folder`, by default the current directory. A key whose value is
-    None is left out. Raises ConfigError for a file that can't be read or parsed, and, with the stage and the key, for values that have no
-    TOML form; start() checks everything else."""
+    parameters, link, hosts: dicts with the content of the sections of these names in a pipeline file. All other arguments are keys of
+    [pipeline] (name, fps, size, device, ...), with the same default values; the default name is "pipeline". Relative paths refer to
+    `folder`, by default the current directory. A key whose value is None is left out. Raises ConfigError for a file that can't be read or
+    parsed, and, with the stage and the key, for values that have no TOML form; start() checks everything else."""
 
     def __init__(self, file=None, *, stages=None, parameters=None, link=None, hosts=None, **pipeline):
         if (file is None) == (stages is None):
@@ -125,7 +125,7 @@ class Pipeline:
         own = self._sections.get("pipeline", {})
         self.name = own.get("name", os.path.splitext(os.path.basename(self.file or ""))[0])
         self.folder = os.path.normpath(os.path.join(os.path.dirname(self.file or ""), own.get("folder") or ""))
-        self._document()   # to find values without a TOML form now
+        self._document()   # called so that values without a TOML form are found at once
 
     @staticmethod
     def _read(file):
@@ -142,7 +142,8 @@ class Pipeline:
         return f"<carousel.Pipeline \"{self.name}\" of {self.file or ', '.join(stages)}>"
 
     def _document(self, folder=None):
-        """folder: that of the text's file, which then does not need the key `folder` if it is the pipeline's."""
+        """folder: the folder of the file that will contain the text. If it is the pipeline's folder, the text does not need the key
+        `folder`."""
         made, sections = _Document(), self._sections
         own = {**sections.get("pipeline", {}), "folder": None if folder == self.folder else self.folder}
         made.section("[pipeline]", "pipeline", own)
