@@ -77,8 +77,8 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
                              "not needed", ""));
 }
 
-/// With several GPUs, reports the GPUs whose memory this GPU's kernels can access; matters for stages and
-/// instances on different GPUs.
+/// With several GPUs, reports the GPUs whose memory this GPU's kernels can access. This matters for stages
+/// and instances on different GPUs.
 void add_reach(std::vector<finding>& all, const json& d, std::size_t devices) {
     if (devices < 2 || !d.contains("peers") || !d["peers"].is_array()) return;
     std::string text;

@@ -22,15 +22,15 @@ struct finding {
 };
 
 struct doctor_places {
-    std::string probe;  ///< path of the program; "": carousel-probe next to carousel
+    std::string probe;  ///< path of the probe program; "": carousel-probe in the folder of carousel
     std::string shared_memory = "/dev/shm";
     u32 probe_timeout_ms = 30'000;
 };
 
 [[nodiscard]] std::vector<finding> examine(const doctor_places& places = {});
 
-/// The driver's kernel module, its device files and its library, of which a container has only those that are
-/// passed in. `root` is prepended to all paths.
+/// Reports on the driver's kernel module, its device files and its library. A container has only those that
+/// were passed into it. `root` is prepended to all paths.
 [[nodiscard]] finding driver_finding(const std::string& root = "");
 
 /// Converts carousel-probe's reply (JSON text).

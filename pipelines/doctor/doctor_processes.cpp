@@ -1,5 +1,5 @@
-// doctor: reports what processes can detect about each other. The signs of a death are measured on a child
-// that is killed for this purpose.
+// `carousel doctor`: reports what processes can detect about each other. The signs of a death are measured on
+// a child that is killed for this purpose.
 
 #include "doctor/doctor.hpp"
 
@@ -156,8 +156,8 @@ void examine_death_signs(std::vector<finding>& all) {
                    by_pidfd >= 0 ? "" : "use Linux 5.4 or newer and a container that permits pidfd_open"});
 }
 
-// doctor: reports whether this machine can hold spaces for programs that are not stages, and the state of
-// existing spaces.
+// `carousel doctor`: reports whether this machine can hold spaces for programs that are not stages, and the
+// state of existing spaces.
 
 void examine_spaces(std::vector<finding>& all) {
     try {

@@ -1,4 +1,4 @@
-// doctor: reports on the machine, its memory, its limits and its screen.
+// `carousel doctor`: reports on the machine, its memory, its limits and its screen.
 
 #include "doctor/doctor.hpp"
 
@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 /// Size of the block of a run with eight rings of the maximum number of slots; most runs need less.
 constexpr u64 block_bytes = shm::word_bytes + 8 * shm::frame_bytes(shm::max_slots);
 constexpr u64 room_wanted = 12 * block_bytes;
-constexpr rlim_t fds_needed = 1000;   // a stage's liveness socket is at 900, above the driver's files
+constexpr rlim_t fds_needed = 1000;  // a stage's liveness socket has the number 900, above the driver's files
 constexpr u64 processes_needed = 64;  // processes and threads of a run with four stages
 constexpr std::size_t longest_socket = 107;
 
@@ -75,8 +75,8 @@ bool in_path(const std::string& program) {
     return false;
 }
 
-// doctor: reports what this build supports, and what would add the missing parts. Programs and modules are
-// next to carousel.
+// `carousel doctor`: reports what this build supports, and how missing parts can be added. Programs and
+// modules are next to carousel.
 
 using nlohmann::json;
 
@@ -235,7 +235,7 @@ void examine_display(std::vector<finding>& all) {
         {"ffmpeg", verdict::ok, ffmpeg ? "found" : "not found; optional: makes films from the pictures", ""});
 }
 
-// Uses a program that is linked with UCX, because this one is not, and the search for devices may hang.
+// Runs another program, which is linked with UCX: this program is not, and UCX's search for devices may hang.
 finding examine_links(const std::string& folder, u32 timeout_ms) {
     const std::string program = folder + "/carousel-send";
     const char* use = "carousel-send, carousel-receive and carousel-remote, over UCX";

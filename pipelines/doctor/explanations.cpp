@@ -24,7 +24,7 @@ std::string lower(std::string_view text) {
 /// injected" -> "137".
 std::string plain(std::string_view query) {
     std::string word = lower(query);
-    // in the form that ps and the report print: "signal 11 (SIGSEGV), injected"
+    // removes what ps and the report print after the number: "signal 11 (SIGSEGV), injected"
     for (const char* suffix : {" (", ", injected"})
         if (const std::size_t at = word.find(suffix); at != std::string::npos) word.resize(at);
     std::string stem = word;
@@ -206,7 +206,7 @@ std::string explanation_json(const std::vector<explanation>& all) {
 std::string explanation_list(int columns) {
     std::string text;
     std::string_view kind;
-    std::size_t used = 0;  // columns used in the line; a phrase of several words is not broken
+    std::size_t used = 0;  // number of columns used in the line; a phrase of several words is never split
     for (const explanation& e : all_explanations()) {
         const bool first = kind != e.kind;
         if (first) text += fmt::format("{}{}:\n", kind.empty() ? "" : "\n", e.kind);

@@ -20,7 +20,7 @@ struct explanation {
     const char* act;    ///< what to do
 };
 
-/// The table of words, and the keys of a pipeline file (spec/pipeline_keys.hpp).
+/// Returns the table of words, and the keys of a pipeline file (spec/pipeline_keys.hpp).
 [[nodiscard]] std::span<const explanation> all_explanations() noexcept;
 /// Only the table.
 [[nodiscard]] std::span<const explanation> table_of_words() noexcept;

@@ -115,8 +115,8 @@ std::string command_for(const std::string& program, const std::string& working_f
                         const std::string& path) {
     const fs::path file(program);
     const std::string name = file.filename().string();
-    // A shell starts the first program of that name in PATH; if this is another version, the name alone
-    // cannot be used.
+    // A shell starts the first program of that name in PATH. If that program is another version, the name
+    // alone is not enough.
     std::string folders = path + ":";
     for (std::size_t at = 0, end; (end = folders.find(':', at)) != std::string::npos; at = end + 1) {
         const fs::path found = fs::path(folders.substr(at, end - at)) / name;

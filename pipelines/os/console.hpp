@@ -14,7 +14,8 @@
 
 namespace carousel::supervisor {
 
-/// Levels of the lines of one source: an indented line continues the one before it.
+/// Determines the levels of consecutive lines of one source: an indented line continues the previous line and
+/// has its level.
 class line_levels {
 public:
     [[nodiscard]] log::level next(std::string_view line) noexcept {
@@ -41,10 +42,10 @@ public:
     void set_threshold(log::level lowest) noexcept { threshold_ = lowest; }
     /// Prints one whole line, passed without its newline.
     void line(std::string_view text);
-    /// The same for a line of a stage; `printed` is the line with the stage's label and colour.
+    /// Prints a line of a stage; `printed` is the line with the stage's label and colour.
     void line_of(journal_entry line, std::string_view printed);
-    /// Sets the line at the bottom of a terminal, redrawn in place. If the output is not a terminal, the same
-    /// as line().
+    /// Sets the progress line at the bottom of a terminal, which is redrawn in place. If the output is not a
+    /// terminal, prints the text as line() does.
     void status(std::string_view text);
     /// Removes the status line.
     void clear_status();
@@ -62,26 +63,27 @@ private:
     bool color_, terminal_, gone_ = false;
     std::string pending_, status_;
     u64 dropped_ = 0;
-    journal journal_;  ///< not open: lines are written to fd_
+    journal journal_;  ///< if it is not open, lines are written to fd_
     std::string pipeline_;
     log::level threshold_ = log::level::debug;
     line_levels levels_;
 };
 
-/// The colour of the n-th stage's prefix, as an ANSI sequence.
+/// Returns the ANSI sequence for the colour of the n-th stage's prefix.
 [[nodiscard]] const char* color_of(u32 n) noexcept;
 inline constexpr const char* color_off = "\x1b[0m";
 
-// The command by which the user can call `carousel`, for hints that can be copied as printed.
+// Functions that return the command by which the user can call `carousel`, for hints that the user can copy
+// from the output.
 
-/// Returns "carousel" if PATH finds this program, else a path that works from the working directory
-/// ("build/release/carousel", "./carousel", or the absolute path).
+/// Returns "carousel" if this program is the one that PATH finds, otherwise a path that works from the
+/// working directory ("build/release/carousel", "./carousel", or the absolute path).
 [[nodiscard]] std::string own_command();
 
-/// The same for a user in another working directory, which is given as an absolute path.
+/// Like own_command(), for a user in another working directory, which is given as an absolute path.
 [[nodiscard]] std::string own_command_from(const std::string& working_folder);
 
-/// The same for any program and working directory (absolute paths) and any value of PATH.
+/// Like own_command(), for any program and working directory (absolute paths) and any value of PATH.
 [[nodiscard]] std::string command_for(const std::string& program, const std::string& working_folder,
                                       const std::string& path);
 

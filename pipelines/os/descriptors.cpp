@@ -10,9 +10,10 @@
 
 namespace carousel::supervisor {
 namespace {
-constexpr std::size_t reserved_descriptors = 4;  ///< for a report, its temporary file, a ledger and its copy
-constexpr rlim_t ever_needed = 4096;  ///< not higher, because stages inherit the limit and some programs
-                                      ///< iterate over all possible descriptors
+/// One each for a report, its temporary file, a ledger and its copy.
+constexpr std::size_t reserved_descriptors = 4;
+constexpr rlim_t ever_needed = 4096;  ///< the limit is not set higher, because stages inherit it and some
+                                      ///< programs iterate over all possible descriptors
 }  // namespace
 
 void throw_system_error(const std::string& tried, int error_number, const std::string& text) {

@@ -17,11 +17,12 @@ namespace carousel::supervisor {
 /// Maximum time that a start waits because of a shortage of processes, descriptors or memory.
 inline constexpr u64 shortage_patience_ns = 8 * ns_per_s;
 
-/// Throws out_of_resources if the error number is a shortage, otherwise shm_error: "TRIED: TEXT".
+/// Throws out_of_resources if the error number means a shortage, and shm_error if it does not. The message is
+/// "TRIED: TEXT".
 [[noreturn]] void throw_system_error(const std::string& tried, int error_number, const std::string& text);
-/// Calls `attempt` repeatedly, every 0.1 s, while the error number that it returns is a shortage, for up to
-/// `patience_ns`. Returns the last error number (0: success). Blocks: only for use while no run is in
-/// progress.
+/// Calls `attempt` repeatedly, every 0.1 s, as long as it returns an error number that means a shortage, for
+/// up to `patience_ns`. Returns the last error number (0: success). This function blocks, so it is used only
+/// while no run is in progress.
 int retry_shortage(const std::function<int()>& attempt, u64 patience_ns = shortage_patience_ns);
 /// Raises the soft limit towards the hard limit, up to the most that a pipeline can need.
 void raise_file_limit() noexcept;
@@ -31,7 +32,7 @@ void raise_file_limit() noexcept;
 /// started.
 [[nodiscard]] shm::unique_fd open_null(int flags);
 
-/// Reserved descriptors, released before data is written that must not be lost.
+/// Descriptors in reserve: they are released before the supervisor writes data that must not be lost.
 class descriptor_reserve {
 public:
     descriptor_reserve() { fill(); }

@@ -37,7 +37,8 @@ void event_loop::run_once(int timeout_ms) {
     for (int k = 0; k < n; ++k) {
         const int fd = static_cast<int>(ready[k].data.u64 & 0xFFFFFFFFU);
         const auto found = watched_.find(fd);
-        // An earlier handler of this round may have closed the fd, and another file may have got its number.
+        // A handler that was called earlier in this loop may have closed the fd, and another file may have
+        // got its number.
         if (found == watched_.end() || found->second->generation != ready[k].data.u64 >> 32U) continue;
         const std::shared_ptr<watched> keep = found->second;
         keep->fn(ready[k].events);

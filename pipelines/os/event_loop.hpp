@@ -1,5 +1,6 @@
 #pragma once
-// What a program waits for: events of descriptors by epoll, and signals that end it as conditions to poll.
+// Waiting in a program: for events of descriptors, by epoll, and for termination signals, as conditions to
+// poll.
 
 #include <sys/epoll.h>
 
@@ -40,9 +41,9 @@ private:
     u32 generation_ = 0;
 };
 
-// Turns Ctrl-C (and SIGTERM) into a condition to poll instead of termination, for commands that must write or
-// clean up first. Use from one thread, one object at a time; threads that are started later inherit the
-// blocked signals.
+// With this class, Ctrl-C and SIGTERM become a condition to poll and do not end the process; it is used by
+// commands that must write data or clean up before they end. Only one object may exist at a time, and only
+// one thread may use it; threads that are started later inherit the blocked signals.
 
 class interrupts {
 public:
@@ -58,10 +59,10 @@ private:
     shm::unique_fd fd_;
 };
 
-// Handles the termination signals while no handler is installed: they are blocked, and stay pending until
-// they are polled.
+// Functions for termination signals while no handler is installed: the signals are blocked, and stay pending
+// until they are polled.
 
-/// SIGINT, SIGTERM, SIGHUP, without the signals that were ignored when this program started (`nohup`).
+/// Returns SIGINT, SIGTERM and SIGHUP, except those that were ignored when this program started (`nohup`).
 [[nodiscard]] inline sigset_t end_signals() noexcept { return not_ignored({SIGINT, SIGTERM, SIGHUP}); }
 
 /// Takes a pending termination signal; returns 0 if there is none. Doesn't wait.
@@ -71,8 +72,8 @@ private:
     return std::max(0, sigtimedwait(&wanted, nullptr, &none));
 }
 
-/// Keeps the signals pending for its lifetime: Ctrl-C before the engine handles signals must not result in an
-/// orphaned lock folder or an incomplete start.
+/// While an object of this class exists, the signals stay pending: Ctrl-C before the engine handles signals
+/// must not leave an orphaned lock folder or an incomplete start.
 class run_signals_blocked {
 public:
     run_signals_blocked() {

@@ -19,18 +19,19 @@ struct journal_entry {
     std::string_view message;
 };
 
-/// True if `fd` is the journal's stream: JOURNAL_STREAM has its device and inode.
+/// True if `fd` is the journal's stream: the variable JOURNAL_STREAM then contains the device and inode of
+/// `fd`.
 [[nodiscard]] bool is_journal(int fd) noexcept;
-/// The datagram of an entry.
+/// Returns the datagram that contains the entry.
 [[nodiscard]] std::string journal_datagram(const journal_entry& e);
 
 inline constexpr const char* journal_socket = "/run/systemd/journal/socket";
 
 class journal {
 public:
-    /// Not open: send() returns false.
+    /// Makes a journal that is not open; send() then returns false.
     journal() = default;
-    /// Connects to the socket of that path; not open if there is none.
+    /// Connects to the socket at that path; the journal is not open if there is no such socket.
     explicit journal(std::string_view path);
     [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(socket_); }
     /// Returns false if the journal does not accept the entry now.

@@ -17,10 +17,10 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t max_last_lines = 5;
-// run directories are often on a tmpfs, so only one older file is kept
+// only one older file is kept, because run directories are often on a tmpfs
 constexpr u64 max_file_bytes = 4U << 20U;
-constexpr std::size_t compared_lines = 64;  // enough for a traceback and the lines around it
-constexpr int reads_at_once = 16;           // so that one stage with much output does not delay the others
+constexpr std::size_t compared_lines = 64;  // enough lines for a traceback and its surroundings
+constexpr int reads_at_once = 16;  // limited, so that a stage with much output does not delay the others
 }  // namespace
 
 log_sink::log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path)
@@ -50,7 +50,8 @@ void log_sink::print(i32 pid, std::string_view text) {
                       prefixed(label_, width_, color_, console_->color(), text));
 }
 
-// A repetition begins at an error's first line, and ends at the first line that differs.
+// A repetition begins at the first line of an error, and ends at the first line that differs from the earlier
+// process's output.
 bool log_sink::is_repeated(i32 pid, std::string_view text) {
     if (repeated_ == 0 && log::level_of(text) != log::level::error) return false;
     for (const printed_line& p : printed_) {
@@ -108,7 +109,7 @@ log_pipe log_pipe::make(shm::unique_fd& write_end) {
     log_pipe p;
     p.read_.reset(ends[0]);
     write_end.reset(ends[1]);
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // only the read end: the stage's own writes stay blocking
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // only for the read end: the stage's own writes still block
     return p;
 }
 

@@ -43,21 +43,21 @@ private:
     std::string partial_;
 };
 
-/// Destination of the lines of one stage instance. Exists for the whole run; several consecutive processes
-/// use it.
+/// Receives the lines of one stage instance. The object exists for the whole run, and consecutive processes
+/// of the instance use it.
 class log_sink {
 public:
     /// `label` is printed before the bar, padded to `width`; `color` is the stage's number. `path`: the JSONL
     /// file, or "".
     log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path);
-    /// An error that repeats the exact lines of an earlier process of the instance becomes one line on the
-    /// console, "repeats N lines of pid P"; the file has every line.
+    /// If a process prints an error with exactly the lines of an earlier process of the instance, the console
+    /// shows one line instead, "repeats N lines of pid P"; the file has every line.
     void line(i32 pid, std::string_view text);
-    /// The process has ended: prints the pending "repeats" line.
+    /// Called when the process has ended: prints the "repeats" line if one is due.
     void end_of_process();
     /// Writes to the file only, for text that the console shows in another form.
     void note(i32 pid, std::string_view text);
-    /// The last lines, oldest first, at most 5.
+    /// Returns the last lines (5 at most), oldest first.
     [[nodiscard]] const std::deque<std::string>& last() const noexcept { return last_; }
     [[nodiscard]] static std::string prefixed(std::string_view label, std::size_t width, u32 color,
                                               bool colored, std::string_view text);
@@ -90,8 +90,8 @@ private:
 class log_pipe {
 public:
     log_pipe() = default;
-    /// Creates the pipe; `write_end` becomes the child's stdout and stderr. Throws shm_error (no file
-    /// descriptors left).
+    /// Creates the pipe; `write_end` becomes the child's stdout and stderr. Throws shm_error if no file
+    /// descriptors are left.
     [[nodiscard]] static log_pipe make(shm::unique_fd& write_end);
     [[nodiscard]] int fd() const noexcept { return read_.get(); }
     /// Reads what is available. Returns false when the pipe has ended (or was never created).

@@ -10,25 +10,26 @@
 
 namespace carousel::supervisor {
 
-/// The variables by which a service manager states where and how often it wants messages. Child processes
-/// must not inherit them.
+/// The environment variables that contain a service manager's address and how often it expects messages.
+/// Child processes must not inherit them.
 inline constexpr const char* notify_variables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"};
 
 class notify_socket {
 public:
-    /// No service manager: send() does nothing.
+    /// Makes an object without a service manager; send() then does nothing.
     notify_socket() = default;
-    /// `address`: a path, or '@' and the name of an abstract socket. An address that is neither, or is too
-    /// long, counts as no service manager.
+    /// `address`: a path, or '@' and the name of an abstract socket. If the address has neither form, or is
+    /// too long, the object has no service manager.
     explicit notify_socket(std::string_view address);
-    /// As the environment states.
+    /// Makes the object from the environment variables.
     [[nodiscard]] static notify_socket of_environment();
 
     [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(socket_); }
     /// Returns false if the message was not accepted because the receiver's queue is full or the receiver has
     /// ended.
     bool send(std::string_view lines) const noexcept;
-    /// WATCHDOG=1 must be sent at least this often; 0: not at all.
+    /// Returns the longest permitted time between two messages WATCHDOG=1; 0: the service manager expects
+    /// none.
     [[nodiscard]] u64 watchdog_ns() const noexcept { return watchdog_ns_; }
 
 private:

@@ -54,10 +54,10 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
     return out;
 }
 
-/// Signals to reset in the child. Children also ignore the signals that were ignored when this program
-/// started (`nohup`), with three exceptions: SIGPIPE, which this program itself ignores, and the two signals
-/// by which this program ends a child that has its own process group. A child in the same group gets those
-/// two signals from the terminal.
+/// Returns the signals whose default action is restored in the child. Children also ignore the signals that
+/// were ignored when this program started (`nohup`), with three exceptions: SIGPIPE, which this program
+/// itself ignores, and the two signals by which this program ends a child that has its own process group. A
+/// child in the same group gets those two signals from the terminal.
 sigset_t reset_in_child(bool same_group) noexcept {
     sigset_t set;
     sigfillset(&set);
@@ -248,12 +248,14 @@ u32 reap_orphans(const std::function<bool(pid_t)>& known) {
     };
     for (;;) {
         siginfo_t first{};
-        // WNOWAIT, because only an orphan's status may be taken (below).
+        // WNOWAIT leaves the status of the child in place, because only an orphan's status may be taken,
+        // which reap() does.
         if (::waitid(P_ALL, 0, &first, WEXITED | WNOHANG | WNOWAIT) != 0 || first.si_pid == 0) return count;
         if (!reap(first.si_pid)) break;
     }
     for (const pid_t pid : zombies())
-        (void)reap(pid);  // also the zombies that follow a child which other code will reap
+        (void)reap(pid);  // this also finds zombies that waitid() would report only after a child that other
+                          // code will reap
     return count;
 }
 

@@ -22,24 +22,25 @@ struct spawn_request {
     int input = -1;                        ///< becomes stdin; -1: /dev/null
     int output = -1;                       ///< becomes stdout and stderr; -1: inherited
     int extra_fd = -1;                     ///< passed as fd 3; -1: none
-    bool interactive = false;  ///< keeps this process's stdin and process group (a debugger at a terminal)
+    bool interactive = false;  ///< the child keeps this process's stdin and process group (for a debugger)
 };
 struct spawned {
     i32 pid = 0;
     u64 start_time = 0;
     shm::unique_fd pidfd;
 };
-/// The child's signals are unblocked; signals that were ignored when this program started stay ignored,
-/// except SIGINT and SIGTERM of a child that is not interactive. Throws config_error if the program can't be
+/// No signals are blocked in the child. Signals that were ignored when this program started stay ignored,
+/// except SIGINT and SIGTERM if the child is not interactive. Throws config_error if the program can't be
 /// started (the message has the program, the reason and a remedy), and out_of_resources if no process,
 /// descriptor or memory is left.
 [[nodiscard]] spawned spawn(const spawn_request& request);
 
-/// The same, but waits up to shortage_patience_ns while processes, descriptors or memory are short. Blocks:
-/// only for use while no run is in progress. Throws out_of_resources after that.
+/// Like spawn(), but retries for up to shortage_patience_ns while too few processes, descriptors or memory
+/// are available, and throws out_of_resources only after that time. This function blocks, so it is used only
+/// while no run is in progress.
 [[nodiscard]] spawned spawn_when_possible(const spawn_request& request);
 
-/// Makes the kernel's out-of-memory killer choose this process rather than its supervisor (the caller):
+/// Makes the kernel's out-of-memory killer choose the process `pid` rather than its supervisor (the caller):
 /// raises the process's oom_score_adj by 100 (as if it used 10 % more of the memory). A value that is already
 /// higher, or can't be written, is left unchanged.
 void raise_oom_score(i32 pid) noexcept;
@@ -69,7 +70,7 @@ int start_child(pid_t& pid, const std::function<int()>& start);
 /// The code that started the child has reaped it.
 void forget_child(pid_t pid) noexcept;
 
-/// Returns true if orphans of other processes become children of this one.
+/// Returns true if orphans of other processes become children of this process.
 [[nodiscard]] bool inherits_orphans() noexcept;
 /// Reaps each ended child that start_child() has not registered and that is not `known`. Doesn't block.
 /// Returns the number of reaped children.

@@ -38,7 +38,7 @@ bool make_pipe(pipe_ends& p) {
     return true;
 }
 
-/// A write to a child that has gone must fail with an error instead of ending this process. SIGPIPE is
+/// If the child has ended, a write to it must fail with an error and must not end this process. SIGPIPE is
 /// blocked for this thread, and a pending one is consumed.
 class no_sigpipe {
 public:

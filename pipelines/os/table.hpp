@@ -8,7 +8,8 @@
 
 namespace carousel::supervisor {
 
-/// Columns as wide as their widest cell, two blanks between them, no trailing blanks.
+/// A text table. Each column is as wide as its widest cell; two blanks separate columns, and lines have no
+/// trailing blanks.
 class table {
 public:
     /// A header that begins with '>' makes its column right-aligned.
@@ -16,8 +17,8 @@ public:
     /// Missing cells are empty; extra cells are an error (assertion).
     void add(std::vector<std::string> cells);
     [[nodiscard]] std::string text() const;
-    /// One step of shrinking for a narrow screen: reduces the column with this header to as little as `least`
-    /// characters; 0: removes the column.
+    /// One step that makes the table narrower: the column with this header is reduced to `least` characters
+    /// or more; 0: the column is removed.
     struct sacrifice {
         const char* header;
         std::size_t least = 0;
@@ -39,14 +40,15 @@ private:
 [[nodiscard]] std::string human_bytes(u64 bytes);  ///< "512 B", "1.5 MiB"
 [[nodiscard]] std::string human_seconds(f64 s);    ///< "0.4s", "12s", "3m 20s", "2h 5m", "3d 4h"
 [[nodiscard]] std::string human_rate(f64 per_s);   ///< "0", "0.52", "59.9", "1204"
-/// Number of columns of a UTF-8 text (one per code point), control characters as one.
+/// Returns the number of columns of a UTF-8 text: one per code point, also for control characters.
 [[nodiscard]] std::size_t width_of(const std::string& text) noexcept;
-/// At most `width` columns of a text without colours; a truncated text ends with an ellipsis.
+/// Returns a text without colours, truncated to `width` columns; a truncated text ends with an ellipsis.
 [[nodiscard]] std::string shortened(const std::string& text, std::size_t width);
-/// The text in lines of at most `width` columns, broken at blanks, or after a slash or comma if there is no
-/// blank; lines after the first begin with `indent` blanks.
+/// Returns the text in lines of at most `width` columns. A line ends at a blank, or after a slash or comma if
+/// it has no blank; lines after the first begin with `indent` blanks.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
-/// The text with control characters, which could move a terminal's cursor, replaced by '?'.
+/// Returns the text with '?' instead of each control character, because control characters could move a
+/// terminal's cursor.
 [[nodiscard]] std::string printable(const std::string& text);
 
 }  // namespace carousel::supervisor

@@ -20,7 +20,7 @@ constexpr const char* enter_text = "\x1b[?1049h\x1b[?25l\x1b[2J";
 constexpr const char* leave_text = "\x1b[0m\x1b[?25h\x1b[?1049l";
 constexpr int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS};
 
-// For the crash handler, which may use only this.
+// The data for the crash handler, which may use no other data.
 struct {
     volatile std::sig_atomic_t out = -1, in = -1;
     termios before;

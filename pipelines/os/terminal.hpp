@@ -20,7 +20,7 @@ struct screen_size {
     std::size_t columns = 80, rows = 24;
 };
 
-/// The event that ended a wait.
+/// The event for which wait() has returned.
 struct screen_event {
     enum class kind { timeout, key, resized, signal, hung_up } what = kind::timeout;
     char key = 0;    ///< the key; arrow keys and similar are not reported
@@ -29,7 +29,7 @@ struct screen_event {
 
 class terminal_screen {
 public:
-    /// `in`: source of keys, if it is a terminal; `out` is a terminal. Throws output_error.
+    /// Keys are read from `in` if that is a terminal; `out` must be a terminal. Throws output_error.
     terminal_screen(int in, int out);
     ~terminal_screen();
     terminal_screen(const terminal_screen&) = delete;
