@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view object_prefix = "carousel-";
-constexpr time_t fresh_s = 10;  // a younger folder may still be in the process of being created
+constexpr time_t fresh_s = 10;  // a run may still be creating a folder that is younger than this
 constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
 
 constexpr const char* still_alive =
@@ -52,8 +52,8 @@ bool is_ours(const fs::path& path, mode_t type, struct stat& info) {
 
 bool is_fresh(const struct stat& info) { return info.st_mtime + fresh_s > ::time(nullptr); }
 
-/// Maps the path of a mapped file to one of the processes that map it; considers only processes that may be
-/// inspected (this user's, or all for root).
+/// Returns, for the path of each mapped file, one of the processes that map it. Only processes that this
+/// process may inspect are considered (this user's processes; for root, all).
 std::map<std::string, int> mapped_files(const std::string& folder) {
     std::map<std::string, int> users;
     const std::string wanted = folder + "/" + std::string(object_prefix);
@@ -69,7 +69,7 @@ std::map<std::string, int> mapped_files(const std::string& folder) {
 }
 
 /// Returns true if the block's heartbeat shows that a supervisor in another pid namespace is alive. Needed
-/// for the runs of a build that holds no lock on its block.
+/// for runs of another build whose supervisor holds no lock on the block.
 bool heart_beats(const std::string& run_id) {
     try {
         const shm::segment s = shm::segment::observe(run_id);
@@ -77,8 +77,8 @@ bool heart_beats(const std::string& run_id) {
         return beat != 0 && beat <= now && beat + heartbeat_limit_ns > now;  // a time in the future comes
                                                                              // from another clock
     } catch (const error&) {
-        return false;  // the block has another version or was never finished: the other checks are
-                       // authoritative
+        return false;  // the block has another version or was never finished; in this case the other checks
+                       // are authoritative
     }
 }
 
@@ -89,7 +89,8 @@ bool is_held(const std::string& object) {
     return fd ? shm::is_locked_elsewhere(fd.get()) : errno != ENOENT;
 }
 
-/// Returns the control block's object that belongs to a trace's object; returns a block's own path unchanged.
+/// For the path of a trace's object, returns the path of the control block's object of the same run; returns
+/// the path of a control block's object unchanged.
 std::string block_of(const std::string& object) {
     return object.ends_with(shm::trace_suffix)
                ? object.substr(0, object.size() - std::string_view(shm::trace_suffix).size())
@@ -139,14 +140,14 @@ std::string death_without_record(const std::string& folder, bool lock_is_ours) {
         return is_fresh(info) || is_served(socket)
                    ? ""
                    : "it has no run.json, and no process listens at its socket";
-    // this process's open() has just created the lock file if there was none
+    // if there was no lock file, this process's open() has just created it
     if (lock_is_ours || (is_ours(lock, S_IFREG, info) && !is_fresh(info)))
         return "it has no run.json, and no process holds its lock";
     return "";
 }
 
-/// Returns the reason why the supervisor of this folder is known to be dead; empty: it is alive, or there is
-/// no run. `kept` is not empty if another process of the run may be alive.
+/// Returns the reason why the supervisor of this folder is known to be dead; empty if the supervisor is alive
+/// or the folder has no run. `kept` is not empty if another process of the run may be alive.
 std::string death_of(const std::string& folder, std::string& kept, bool lock_is_ours = false) {
     const auto record = run::read_record(folder);
     if (!record) return death_without_record(folder, lock_is_ours);
@@ -190,7 +191,7 @@ std::string remove_preserved(const leftover& l, const fs::path& folder) {
 /// then the lock file.
 std::string remove_run_folder(const leftover& l) {
     std::error_code failed;
-    const auto record = run::read_record(l.path);  // a new run may have started here since, and died
+    const auto record = run::read_record(l.path);  // in the meantime a new run may have started here and died
     std::string kept;
     if (death_of(l.path, kept, true).empty() || (record ? record->run_id : "") != l.run_id)
         return run_has_begun;
@@ -265,7 +266,7 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
         if (living.count(run_id) != 0 || (!known_dead && is_fresh(info))) continue;
         const auto user = mapped.find(object.string());
         const bool held = is_held(object.string()) || is_held(block_of(object.string()));
-        // belongs to a run whose folder is not visible from here
+        // the object then belongs to a run whose folder is not visible from here
         if (!known_dead && (held || user != mapped.end() || heart_beats(run_id))) continue;
         leftover l{"shared memory",
                    object.string(),

@@ -51,7 +51,7 @@ bool ignores(i32 pid, int signal) {
     return (ignored >> static_cast<u32>(signal - 1) & 1U) != 0;
 }
 
-/// Runs that continue without a supervisor.
+/// Returns the runs that continue without a supervisor.
 std::vector<run::record> orphans() {
     std::vector<run::record> runs = run::recorded_runs();
     std::erase_if(runs, [](const run::record& r) { return is_alive(r) || !run::orphaned_stages_of(r).any; });
@@ -186,8 +186,8 @@ std::string ps_table(const run::ps_answer& ps) {
 
 namespace {
 
-/// A pidfd of the supervisor; in another namespace the pidfd is taken from its connection, because the
-/// record's pid is not valid here. Empty: it has ended.
+/// Returns a pidfd of the supervisor. For a supervisor in another namespace, the pidfd is taken from the
+/// connection to it, because the pid in the record is not valid here. Empty if the supervisor has ended.
 shm::unique_fd open_supervisor(const run::record& run) {
     if (run::is_of_here(run)) {
         shm::unique_fd supervisor(shm::open_pidfd(run.supervisor));

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr const char* ending = ".jsonl";
 constexpr std::size_t most_alone_bytes = std::size_t{8} << 20U;
-constexpr std::size_t longest_record = 1U << 16U;  // enough: log lines of stages are cut at 8 KiB
+constexpr std::size_t longest_record = 1U << 16U;  // enough, because log lines of stages are cut at 8 KiB
 
 void add_record(const std::string& text, std::vector<log_record>& out) {
     const json j = parse_json_or_discard(text, json_channel::document);
@@ -41,7 +41,7 @@ shm::unique_fd open_log(const std::string& path) {
     return shm::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
-/// Paths of the files that exist, sorted.
+/// Returns the paths of the files that exist, sorted.
 std::vector<std::string> present_files(const std::string& folder) {
     std::vector<std::string> paths;
     std::error_code failed;
@@ -86,7 +86,7 @@ void log_reader::follow(const std::string& path, std::vector<log_record>& out) {
         read_on(f, out);
         std::error_code failed;
         if (!fs::exists(path, failed) || same_file(f.fd.get(), path)) return;
-        read_on(f, out);  // the file was renamed meanwhile, so it does not grow any more
+        read_on(f, out);  // the file was renamed in the meantime, so it does not grow any more
         if (!same_file(f.fd.get(), older)) read_whole(older, out);
         f.partial.clear();
     } else {

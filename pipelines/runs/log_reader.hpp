@@ -1,10 +1,11 @@
 #pragma once
 // Reads the log files of a run, DIR/logs/STAGE.jsonl and STAGE.jsonl.1 (written by log_pipe.hpp), also while
-// they grow, rotate and disappear. Only reads: usable by any process of the user; one thread per object.
+// they grow, rotate and disappear. The class only reads, so any process of the user can use it; one thread
+// per object.
 //
 // A file that was open when it was renamed or removed is still read to its end. Lines are lost only if a
-// stage writes more than both files hold (8 MiB) between two calls of take(). No errors: a file that can't be
-// read, or a line that is not a record, is skipped.
+// stage writes more than both files hold (8 MiB) between two calls of take(). There are no errors: a file
+// that can't be read, or a line that is not a record, is skipped.
 
 #include <map>
 #include <string>
@@ -28,7 +29,7 @@ public:
     explicit log_reader(std::string folder) : folder_(std::move(folder)) {}
     /// Returns the records written since the last call, in order of time.
     [[nodiscard]] std::vector<log_record> take();
-    /// Labels that have a file.
+    /// Returns the labels for which a file exists.
     [[nodiscard]] std::vector<std::string> labels() const;
 
 private:

@@ -69,7 +69,8 @@ bool is_passing(const std::string& folder) {
     return !record || !is_alive(*record);
 }
 
-/// Returns the run in the folder if it can't be taken over from here; the caller holds the folder's lock.
+/// Returns the run in the folder if this process can't take it over because of its namespace; the caller
+/// holds the folder's lock.
 std::optional<run::record> runs_elsewhere(const std::string& folder) {
     auto record = run::read_record(folder);
     if (record && (run::is_of_here(*record) || run::liveness_of(*record, true) == run::liveness::over))
@@ -115,8 +116,8 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
     }
 }
 
-// The run is over. Pictures in the folder are kept because they belong to the user, dead letters are kept
-// until the next run of this name, and logs are kept if requested.
+// Called when the run is over. Pictures in the folder are kept because they belong to the user, dead letters
+// are kept until the next run of this name, and logs are kept if that was requested.
 run_lock::~run_lock() {
     if (leave_) return;
     std::error_code ignored;

@@ -1,5 +1,6 @@
 #pragma once
-// The lock that ensures one supervisor per run name, and the remains of a run whose supervisor is dead.
+// The lock that ensures that each run name has only one supervisor, and functions for the remaining parts of
+// a run whose supervisor is dead.
 
 #include <string>
 
@@ -16,19 +17,19 @@ namespace carousel::supervisor {
 class run_lock {
 public:
     /// Creates and locks the folder of the run; waits up to wait_s for a living run of that name to end.
-    /// Throws config_error that names the supervisor which still runs, or the stages that continue in another
-    /// pid namespace, where this process can neither adopt nor end them.
+    /// Throws a config_error that names the supervisor that still runs, or the stages that continue in
+    /// another pid namespace, where this process can neither adopt nor end them.
     run_lock(const std::string& name, f64 wait_s);
     ~run_lock();
     run_lock(const run_lock&) = delete;
     run_lock& operator=(const run_lock&) = delete;
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
-    /// true: the destructor leaves the folder as it is, because the run in the folder belongs to other
+    /// With `true`, the destructor leaves the folder as it is, because the run in the folder belongs to other
     /// processes (the run's stages wait for a second supervisor).
     void leave_folder(bool as_it_is) noexcept { leave_ = as_it_is; }
     /// Ends the processes that a dead supervisor of this name left alive (identified by pid and start time in
-    /// the run's control block) and removes the run's shared memory. `lost`: first saves the data known about
-    /// the run (run/liveness.hpp).
+    /// the run's control block) and removes the run's shared memory. If `lost` is true, first saves the data
+    /// known about the run (run/liveness.hpp).
     void end_leftovers(bool lost = false) const;
     /// Calls end_leftovers(true) and removes the files that the dead run left in the folder, except pictures.
     /// Other runs are not touched.
@@ -47,15 +48,15 @@ private:
 // process with the same pid for a stage. Called by the process that holds the run's lock. All functions are
 // read-only.
 
-/// Returns a pidfd of the process that has claimed the entry; empty if no process has claimed it, or if that
-/// process has ended. A process that died or was stopped between its claim and the store of its start time is
-/// identified by its mappings.
+/// Returns a pidfd of the process that has claimed the entry; empty if no process has claimed the entry, or
+/// if the process that has claimed it has ended. A process that died or was stopped between its claim and the
+/// store of its start time is identified by its mappings.
 [[nodiscard]] shm::unique_fd open_claimer(const shm::incarnation& entry, const std::string& run_id);
 
-/// Number of living processes of the run that are not doomed; also returns 0 if the run has no control block,
-/// or a control block of another version.
+/// Returns the number of living processes of the run that are not doomed; also returns 0 if the run has no
+/// control block, or a control block of another version.
 [[nodiscard]] u32 living_stages(const std::string& run_id);
-/// The same plus standbys, which also map the run's memory and can take its seats.
+/// Like living_stages(), but also counts standbys, which map the run's memory, too, and can take its seats.
 [[nodiscard]] u32 living_processes(const std::string& run_id);
 
 }  // namespace carousel::supervisor

@@ -1,8 +1,8 @@
 #pragma once
-// The commands for runs use these functions for spaces: shared memory that `carousel hold`, or a run's
-// supervisor, holds for programs that are not stages. A run and a space of the same name cannot exist at the
-// same time: the run's supervisor holds the space of its name. Spaces are an extra: spaces/spaces.cpp
-// implements these functions, and no_spaces.cpp in a build without extras, where there are none.
+// Functions for spaces, used by the commands for runs. A space is shared memory that `carousel hold`, or a
+// run's supervisor, holds for programs that are not stages. A run and a space of the same name cannot exist
+// at the same time: the run's supervisor holds the space of its name. Spaces are an extra: spaces/spaces.cpp
+// implements these functions; in a build without extras, which has no spaces, no_spaces.cpp implements them.
 
 #include <memory>
 #include <optional>
@@ -31,12 +31,12 @@ struct spaces_report {
 [[nodiscard]] std::vector<std::string> space_names();
 /// Returns true if a space of that name is held or still in use.
 [[nodiscard]] bool is_space(const std::string& name);
-/// Returns "\n lab (a space, held by process 812)" per space; without the spaces of runs.
+/// Returns "\n lab (a space, held by process 812)" for each space, except the spaces of runs.
 [[nodiscard]] std::string list_of_spaces();
 
 /// Asks the holder of a space to end, in the same way as Ctrl-C, and waits for its end; returns the message
-/// to print. Empty: there is no such space, or it belongs to a living run. Throws config_error if there is no
-/// holder, shm_error if it has not ended in time.
+/// to print. Returns nothing if there is no such space, or if it belongs to a living run. Throws config_error
+/// if the space has no holder, shm_error if the holder has not ended in time.
 [[nodiscard]] std::optional<std::string> end_space(const std::string& name, f64 timeout_s);
 
 /// Returns the folders of spaces that no process uses. remove_dead_space(): checks again; returns "", or the
@@ -45,7 +45,7 @@ struct spaces_report {
 [[nodiscard]] std::string remove_dead_space(const std::string& name);
 
 /// Creates the space of a running pipeline, as an extension of its run: the run's supervisor is the holder,
-/// and programs open the space by the run's name. Null: this build has no spaces.
+/// and programs open the space by the run's name. Returns null if this build has no spaces.
 [[nodiscard]] std::shared_ptr<run_extension> space_of_run();
 
 }  // namespace carousel::supervisor

@@ -19,7 +19,7 @@
 
 namespace carousel::supervisor {
 namespace {
-constexpr std::size_t most_pixels = 50'000;  // the limit is the same as in carousel-peek
+constexpr std::size_t most_pixels = 50'000;  // carousel-peek has the same limit
 constexpr std::string_view error_mark = "error: ";
 }  // namespace
 

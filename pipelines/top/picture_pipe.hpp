@@ -1,7 +1,7 @@
 #pragma once
-// The newest picture of a run as text, from carousel-peek: a separate process, because this one must not load
-// CUDA. ask() does not block (unless wait_ns is given); the reply is received by a later call. If that
-// process fails, only the picture is missing.
+// Gets the newest picture of a run as text from carousel-peek, which is a separate process because this
+// process must not load CUDA. ask() does not block (unless wait_ns is given); the reply is received by a
+// later call. If carousel-peek fails, only the picture is missing.
 
 #include <string>
 #include <vector>
@@ -23,12 +23,12 @@ public:
     picture_pipe& operator=(const picture_pipe&) = delete;
 
     /// Receives a reply if there is one, then requests a picture of at most columns x rows characters; a
-    /// pixel is half a character. Does nothing while a reply is outstanding. With wait_ns: waits up to that
-    /// time for the first picture.
+    /// pixel is half a character. Does nothing while a reply is outstanding. If wait_ns is not 0, waits up to
+    /// that time for the first picture.
     void ask(std::size_t columns, std::size_t rows, u64 wait_ns = 0);
-    /// Returns the last picture as lines of half blocks in 24-bit colours; empty: there is none yet.
+    /// Returns the last picture as lines of half blocks in 24-bit colours; empty if there is no picture yet.
     [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }
-    /// The frame's metadata on one line; "": none.
+    /// Returns the frame's metadata on one line; "" if it has none.
     [[nodiscard]] const std::string& carried() const noexcept { return carried_; }
     [[nodiscard]] const std::string& error_text() const noexcept { return error_text_; }
 

@@ -24,7 +24,7 @@ namespace {
 constexpr f64 shortest_interval_s = 0.1, longest_interval_s = 3600, reply_timeout_s = 0.3;
 constexpr u64 glance_every_ns = 25 * ns_per_ms;
 constexpr u64 picture_every_ns = 200 * ns_per_ms, picture_patience_ns = 3 * ns_per_s;
-constexpr screen_size paper = {80, 60};  // size of a picture if there is no screen
+constexpr screen_size paper = {80, 60};  // size of a picture if the output is not a screen
 constexpr u64 first_span_ns = 500 * ns_per_ms;
 
 class watcher {
@@ -43,7 +43,8 @@ public:
         if (now.recreated) begin_with_block();
         glance();
         tracker_.feed(snap_);
-        if (now.liveness.state == run::liveness::over) return;  // at the end the last known state is shown
+        // After the end of the run, the last known state is shown.
+        if (now.liveness.state == run::liveness::over) return;
         if (now.liveness.state == run::liveness::alone) {
             ps_ = {};
             notice_ = observer_.notice(now_ns(), 0);
@@ -60,7 +61,8 @@ public:
             notice_ = e.what();
         }
     }
-    /// Number of control blocks followed so far: mappings into an earlier one are invalid.
+    /// Returns the number of control blocks that this object has followed so far; mappings into earlier
+    /// blocks are invalid.
     [[nodiscard]] u64 blocks() const { return blocks_; }
     [[nodiscard]] bool is_running() {
         run::record r = observer_.run();
@@ -119,7 +121,7 @@ std::string truncate_to(std::string text, std::size_t most) {
 /// text.
 bool shows_no_picture(const top_options& o) { return ::isatty(STDOUT_FILENO) == 1 && !o.on_terminal; }
 
-/// Adds the picture below the tables, as far as there is room, after a line with its frame's metadata.
+/// Adds a line with the frame's metadata and the picture below the tables, as far as the screen has room.
 void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std::string>& lines) {
     const std::size_t used = lines.size() + 1, room = size.rows > used ? size.rows - used : 0;
     p.ask(size.columns, room, wait_ns);
@@ -170,7 +172,7 @@ int show(watcher& w, const run::record& run, const top_options& o, std::ostream&
                 return exit_code::ok;
             if (now_ns() < next && !(e.what == screen_event::kind::key && e.key == ' ')) continue;
             w.poll();
-            // the picture's mapping is of an earlier control block
+            // if the control block is another one, the picture's mapping belongs to the earlier block
             if (std::exchange(pictured, w.blocks()) != w.blocks()) picture = picture_of(run, o);
             next = now_ns() + interval;
         }

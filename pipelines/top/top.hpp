@@ -33,8 +33,8 @@ struct top_input {
     const telemetry::snapshot* snap = nullptr;
     const telemetry::rates* rates = nullptr;
     const std::deque<telemetry::run_event>* events = nullptr;
-    run::ps_answer ps;   ///< the supervisor's last reply; empty: none yet
-    std::string notice;  ///< for example that the supervisor does not reply
+    run::ps_answer ps;   ///< the supervisor's last reply; empty: no reply yet
+    std::string notice;  ///< a line for the user, for example that the supervisor does not reply
     bool color = false, keys = false;
     std::size_t width = 0;  ///< columns; 0: no limit
     std::size_t rows = 0;   ///< 0: no limit
@@ -42,7 +42,7 @@ struct top_input {
 
 [[nodiscard]] std::vector<std::string> top_lines(const top_input& in);
 
-/// One letter per slot: . free, w being written, R ready, r being read, d done, ! quarantined.
+/// Returns one letter per slot: . free, w being written, R ready, r being read, d done, ! quarantined.
 [[nodiscard]] std::string slot_letters(const telemetry::link_view& link);
 
 }  // namespace carousel::supervisor

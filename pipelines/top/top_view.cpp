@@ -13,7 +13,7 @@ using telemetry::slot_phase;
 constexpr std::size_t shown_events = 8;
 constexpr const char* off = "\x1b[0m";
 
-/// Returns at most `width` columns of a line without colours.
+/// Returns a line without colours, truncated to `width` columns.
 std::string truncate(const std::string& text, std::size_t width) {
     if (width == 0 || width_of(text) <= width) return text;
     std::string out;
@@ -86,7 +86,7 @@ std::string number_or(const std::optional<f64>& number, std::string (*as)(f64)) 
 
 std::string milliseconds(f64 ms) { return ms > 0 ? fmt::format("{:.{}f}", ms, ms < 9.95 ? 2 : 1) : "-"; }
 
-/// The second line: latency through the whole pipeline, and its bottleneck.
+/// Returns the second line: the latency through the whole pipeline, and the pipeline's bottleneck.
 std::string second_line(const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
     const telemetry::whole_latency l = telemetry::whole_latency_of(*in.rates);
@@ -100,7 +100,7 @@ std::string second_line(const top_input& in) {
     const telemetry::bottleneck b = telemetry::find_bottleneck(s, *in.rates);
     const std::string limit = telemetry::describe(b, s.stage_name(b.stage), s.fps);
     if (!limit.empty()) text += (text.empty() ? "" : "; ") + limit;
-    // added last, because a narrow screen truncates it
+    // added last, because a narrow screen truncates the end of the line
     add("from capture", l.from_capture_p50_ms, l.from_capture_p99_ms);
     return text;
 }

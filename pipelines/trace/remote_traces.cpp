@@ -22,7 +22,7 @@ constexpr f64 remote_timeout_s = 3;
 /// Each request takes one tick of two supervisors, 40 ms; this many requests in flight yield 13 MB/s.
 constexpr u64 parts_at_once = 8;
 
-/// Throws error if the request is refused or not answered.
+/// Throws carousel::error if the request is refused or gets no reply.
 run::trace_file_answer request_remote(const run::record& run, const run::trace_file_request& r) {
     const nlohmann::json answer = run::client(run).ask(r, 0, remote_timeout_s);
     if (const run::verdict v = run::read_verdict(answer); !v.ok)
@@ -88,7 +88,8 @@ void remote_traces::record_part(part& p) const {
         first = request_remote(run_, {.host = p.host, .id = id, .stop = true});
     }
     std::string text = std::move(first.text);
-    for (u64 at = run::trace_part; at < first.bytes; rest(0)) {  // in order, several requests in flight
+    // The parts are fetched in order, with several requests in flight.
+    for (u64 at = run::trace_part; at < first.bytes; rest(0)) {
         std::vector<std::future<run::trace_file_answer>> coming;
         for (; at < first.bytes && coming.size() < parts_at_once; at += run::trace_part)
             coming.push_back(std::async(std::launch::async, [this, &p, id, at] {
@@ -100,7 +101,7 @@ void remote_traces::record_part(part& p) const {
     p.text = std::move(text);
     try {
         (void)request_remote(run_, {.host = p.host, .id = id, .stop = true, .at = first.bytes});
-    } catch (const error&) {  // the host removes the file later in any case
+    } catch (const error&) {  // an error is ignored, because the host removes the file later in any case
     }
 }
 

@@ -2,7 +2,8 @@
 // The other hosts' parts of a trace: their supervisors record these parts at the request of this run's
 // supervisor, and send them. Used by `carousel trace` on the host of `carousel run`.
 //
-// One thread per host, so that an unresponsive host delays neither the others nor the recording on this host.
+// Each host has its own thread, so that an unresponsive host delays neither the other hosts nor the recording
+// on this host.
 
 #include <atomic>
 #include <map>
@@ -32,7 +33,7 @@ public:
     /// its part; a signal abandons all parts that are not complete.
     [[nodiscard]] std::vector<telemetry::named_trace> collect(
         const std::map<std::string, telemetry::trace_clock>& clocks);
-    /// The reason why a part is missing, by host.
+    /// Returns, for each host whose part is missing, the reason.
     [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept { return problems_; }
 
 private:

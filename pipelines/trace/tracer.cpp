@@ -21,10 +21,12 @@ namespace {
 using nlohmann::json;
 constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, poll_every_ns = 5 * ns_per_ms,
               fill_every_ns = 10 * ns_per_ms;
-constexpr u64 poll_run_every_ns = 50 * ns_per_ms;  ///< checks whether the run continues, and with which block
+/// Interval of the checks whether the run continues, and with which control block.
+constexpr u64 poll_run_every_ns = 50 * ns_per_ms;
 constexpr f64 begun_patience_s = 2;
-constexpr std::size_t most_facts = 200'000;   ///< frames whose metadata is kept
-constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames in progress when the recording time is over
+constexpr std::size_t most_facts = 200'000;  ///< maximum number of frames whose metadata is kept
+/// How long the tracer waits for frames that are in progress when the recording time is over.
+constexpr u64 patience_ns = 500 * ns_per_ms;
 
 }  // namespace
 
@@ -94,8 +96,8 @@ void tracer::poll_run(u64 now) {
     if (!gone_ && !s.updates.empty()) ask(run_->run(), 0);
 }
 
-// Names the planes that a frame uses in part. Requested once per link, and only if a frame uses planes in
-// part.
+// Returns the format of a link, for the names of planes that a frame uses only in part. The format is
+// requested once per link, and only if a frame uses planes in part.
 const ring::frame_format* tracer::format_of(u32 link) {
     const auto known = formats_.find(link);
     if (known != formats_.end()) return known->second ? &*known->second : nullptr;
@@ -183,7 +185,7 @@ void tracer::record(f64 seconds, u64 frames) {
     request_clocks();
 }
 
-// Called at the beginning and at the end, because the run may end in between.
+// Called at the beginning and at the end of the recording, because the run may end in between.
 void tracer::request_clocks() {
     try {
         const run::ps_answer ps =

@@ -26,18 +26,18 @@ public:
     /// Records until `seconds` have elapsed (0: no limit), `frames` frames have passed (0: no limit), the run
     /// ends, or a signal arrives. At least one of the two parameters is not 0.
     void record(f64 seconds, u64 frames);
-    /// The clocks of the run's other hosts, by host.
+    /// Returns the clocks of the run's other hosts, by host.
     [[nodiscard]] const std::map<std::string, telemetry::trace_clock>& clocks() const noexcept {
         return clocks_;
     }
-    /// The trace as JSON. Call once, after record().
+    /// Returns the trace as JSON. Call once, after record().
     [[nodiscard]] std::string text(telemetry::trace_summary& out);
-    /// The reason why the recording ended early; "": it did not.
+    /// Returns the reason why the recording ended early; "" if it did not.
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
-    /// Events of the run itself during the recording.
+    /// Returns the events of the run itself during the recording.
     [[nodiscard]] const std::vector<std::string>& updates() const noexcept { return updates_; }
     [[nodiscard]] f64 seconds() const noexcept { return static_cast<f64>(end_ns_ - begin_ns_) / 1e9; }
-    /// Number of timestamps that were overwritten before they were read.
+    /// Returns the number of timestamps that were overwritten before they were read.
     [[nodiscard]] u64 overwritten() const noexcept { return reader_->overwritten(); }
 
 private:
@@ -58,7 +58,8 @@ private:
     std::vector<telemetry::trace_fill> fills_;
     telemetry::trace_facts facts_;
     std::map<std::string, telemetry::trace_clock> clocks_;
-    std::map<u32, std::optional<ring::frame_format>> formats_;  ///< by link; only those requested so far
+    /// formats by link; contains only the formats that were requested so far
+    std::map<u32, std::optional<ring::frame_format>> formats_;
     std::string ending_, refused_;
     std::vector<std::string> updates_;
     u64 begin_ns_ = 0, end_ns_ = 0, requested_ns_ = 0, filled_ns_ = 0, run_polled_ns_ = 0, since_ = 0,
