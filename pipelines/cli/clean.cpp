@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Data kept of runs that lost their supervisor, as leftovers.
+/// Lists, as leftovers, the data that was kept for runs that lost their supervisor.
 std::vector<leftover> lost_run_leftovers() {
     std::vector<leftover> all;
     for (const run::lost_run& r : run::lost_runs())

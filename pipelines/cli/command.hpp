@@ -19,8 +19,8 @@
 
 namespace carousel::supervisor {
 
-// The commands of `carousel`, in the order of its help: the core's, then the extras'. CMake makes the table
-// (pipelines/CMakeLists.txt).
+// The commands of `carousel`, in the order of its help: first the commands of the core, then those of the
+// extras. CMake makes the table (pipelines/CMakeLists.txt).
 
 struct command;
 
@@ -30,20 +30,19 @@ struct command;
 
 /// The part of the command line that every command receives.
 struct common_words {
-    std::vector<std::string> words;  ///< as given on the command line, for reports and for commands that
-                                     ///< start the program again
-    bool json = false;               ///< --json, if the command has this option: errors are also printed as
-                                     ///< JSON
+    /// the words of the command line, for reports and for commands that start the program again
+    std::vector<std::string> words;
+    bool json = false;  ///< --json, if the command has this option: errors are also printed as JSON
 };
 
-/// Where a command registers its options.
+/// The places where a command registers its options and their completions.
 struct command_parts {
     CLI::App& app;         ///< of this command only
     common_words& common;  ///< filled by the parser
-    completers& offers;    ///< completions of option values; an option without an entry has none
+    completers& offers;    ///< completions of option values; an option without an entry has no completions
 };
 
-/// A command's action after parsing; returns an exit code. Throws carousel::error.
+/// The action that a command performs after parsing; returns an exit code. Throws carousel::error.
 using command_action = std::function<int(const common_words&, const cli_environment&)>;
 
 struct command {
@@ -51,8 +50,8 @@ struct command {
     const char* text;  ///< the command's line in `carousel --help`
     /// Adds the command's options and returns its action.
     command_action (*add)(const command_parts& p);
-    /// Checks the words after the command's name before the parser does. Throws config_error in cases where
-    /// its own message is better than the parser's.
+    /// Checks the words after the command's name before the parser reads them. Throws config_error in cases
+    /// where a message of this command is better than the parser's message.
     void (*preparse)(const std::vector<std::string>& words) = nullptr;
     const char* examples = "";  ///< the command's lines among the examples of `carousel --help`
 };

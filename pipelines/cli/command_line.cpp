@@ -36,7 +36,7 @@ struct command_line {
     common_words& common;
     completers offers;
     CLI::App app{"Carousel: crash-isolated, GPU-resident streaming pipelines", "carousel"};
-    std::vector<command_action> actions;  ///< actions of all_commands(), in the same order
+    std::vector<command_action> actions;  ///< the actions of all commands, in the order of all_commands()
 };
 
 void build(command_line& line) {
@@ -65,7 +65,7 @@ const CLI::App& chosen_in(const CLI::App& app, std::string& words) {
     return below.empty() ? app : chosen_in(*below.front(), words);
 }
 
-/// The message for a command line that can't be parsed.
+/// Returns the message for a command line that can't be parsed.
 std::string usage_sentence(const CLI::App& app, const CLI::ParseError& e) {
     std::string command;
     const CLI::App& where = chosen_in(app, command);
@@ -101,14 +101,14 @@ std::size_t position_of_command(const CLI::App& app, const std::vector<std::stri
                                    fmt::join(names, ", "), did_you_mean_clause(first, names)));
 }
 
-/// Parses into the variables that the commands have bound to their options, and returns the action to run.
-/// Throws CLI::ParseError, config_error.
+/// Parses the command line, stores the values in the variables that the commands have bound to their options,
+/// and returns the action to run. Throws CLI::ParseError, config_error.
 const command_action& parse(command_line& line, const std::vector<std::string>& words) {
     const std::size_t at = position_of_command(line.app, words);
     const auto all = all_commands();
     if (at < all.size() && all[at]->preparse != nullptr) all[at]->preparse({words.begin() + 1, words.end()});
     std::vector<std::string> reversed(words.rbegin(), words.rend());
-    line.app.parse(reversed);  // throws for --help and --version
+    line.app.parse(reversed);  // also throws for --help and --version
     return line.actions.at(at);
 }
 
@@ -152,8 +152,8 @@ int cli_main(const std::vector<std::string>& words, const cli_environment& env) 
         common.words = words;
         command_line line(common);
         build(line);
-        if (!words.empty() && words.front() == complete_command) {  // called by the shell: must never report
-                                                                    // an error
+        // The shell calls this command, so it must never report an error.
+        if (!words.empty() && words.front() == complete_command) {
             for (const std::string& each :
                  completions(line.app, line.offers, {words.begin() + 1, words.end()}))
                 env.out << each << "\n";

@@ -28,7 +28,7 @@ std::vector<const CLI::Option*> options_of(const CLI::App& sub) {
         [](const CLI::Option* o) { return !o->get_group().empty() && o->nonpositional(); });
 }
 
-/// Returns the option named `word` if it takes a value, else null.
+/// Returns the option with the name `word` if it takes a value; otherwise null.
 const CLI::Option* option_with_value(const CLI::App& sub, const std::string& word) {
     for (const CLI::Option* o : options_of(sub))
         if (o->check_name(word) && o->get_items_expected_max() > 0) return o;
@@ -55,8 +55,8 @@ words_t positionals_of(const CLI::App& sub, const completers& offers, const comp
     return all;
 }
 
-/// Returns candidates for the next word after the complete words of a command line: of `app` itself, or of
-/// the subcommand that the words name.
+/// Returns candidates for the word that follows the complete words of a command line. They are candidates of
+/// the subcommand that the words name, or of `app` if the words name none.
 words_t candidates_in(const CLI::App& app, const completers& offers, const words_t& words,
                       const std::string& partial) {
     const auto below = commands_of(app);
@@ -89,9 +89,10 @@ words_t candidates(const CLI::App& app, const completers& offers, words_t words)
 }
 
 namespace fs = std::filesystem;
-constexpr f64 patience_s = 0.5;  // a user is waiting at the prompt
+constexpr f64 patience_s = 0.5;  // short, because a user is waiting at the prompt
 
-/// Entries that begin with `partial`: folders with a slash, files whose name ends with one of `endings`.
+/// Returns the entries that begin with `partial`: folders, with a slash at the end, and files whose name ends
+/// with one of `endings`.
 words_t files(const std::string& partial, const words_t& endings) {
     const auto slash = partial.rfind('/');
     const std::string folder = slash == std::string::npos ? "" : partial.substr(0, slash + 1);
@@ -111,7 +112,7 @@ words_t files(const std::string& partial, const words_t& endings) {
     return all;
 }
 
-/// Returns the pipeline that -p names in `words`, or else the only running one.
+/// Returns the pipeline that -p names in `words`; without -p, the only running pipeline.
 std::optional<run::record> meant_run(const words_t& words) {
     std::string wanted;
     for (std::size_t k = 0; k + 1 < words.size(); ++k)
@@ -123,7 +124,7 @@ std::optional<run::record> meant_run(const words_t& words) {
     return std::nullopt;
 }
 
-// `carousel completion`: the shells' completion scripts (complete.hpp).
+// `carousel completion`: prints the completion script of a shell (complete.hpp).
 
 constexpr const char* completion_footer = R"(
 Examples:
@@ -192,7 +193,7 @@ std::vector<std::string> completions(const CLI::App& app, const completers& offe
         std::sort(all.begin(), all.end());
         all.erase(std::unique(all.begin(), all.end()), all.end());
         return all;
-    } catch (const std::exception&) {  // no messages at a prompt
+    } catch (const std::exception&) {  // no message may appear at a prompt
         return {};
     }
 }

@@ -33,7 +33,8 @@ namespace {
 constexpr std::size_t last_lines = 20;
 constexpr int repoll_ms = 30;
 
-/// Blocks the terminating signals during the wait, so that the child can be ended before this process exits.
+/// Blocks the termination signals during the wait, so that this process can end the child before it exits
+/// itself.
 class signals_blocked {
 public:
     signals_blocked() {
@@ -107,7 +108,7 @@ child start(const std::vector<std::string>& words) {
     return c;
 }
 
-/// The stages' rows of `ps`; empty: the pipeline does not reply yet.
+/// Returns the stages' rows of `ps`; empty if the pipeline does not reply yet.
 std::vector<run::ps_stage> stages_of(const detach_request& d, pid_t pid) {
     const auto record = run::read_record(run::run_folder(d.name));
     if (!record || record->supervisor.pid != pid) return {};
@@ -123,7 +124,8 @@ bool is_ready(const run::ps_stage& stage) {
     return state == "running" || state == "done" || state == "stopped" || state == "vacant";
 }
 
-/// A port's program may attach at any time: the caller does not wait for it.
+/// Lists the ports without a program. A port's program may attach at any time, so the caller does not wait
+/// for it.
 std::string vacant_text(const std::vector<run::ps_stage>& stages, std::size_t& processes) {
     std::string text;
     for (const run::ps_stage& s : stages)

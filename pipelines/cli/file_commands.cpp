@@ -66,7 +66,7 @@ struct graph_arguments {
     bool live = false;
 };
 
-/// A drawing does not need the devices that a file names: GPUs that are absent are assumed to exist.
+/// A drawing does not need the devices that a file names, so GPUs that are absent are assumed to exist.
 machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
     std::vector<std::string> all;
     for (const stage_spec& s : p.stages) {

@@ -69,7 +69,7 @@ std::optional<place> newest_lost(const std::string& name) {
     return p;
 }
 
-/// Names of runs that have ended and whose logs still exist.
+/// Returns the names of runs that have ended and whose logs still exist.
 std::vector<std::string> ended_with_logs() {
     std::vector<std::string> names;
     std::error_code failed;
@@ -82,8 +82,8 @@ std::vector<std::string> ended_with_logs() {
     return names;
 }
 
-/// Prefers a living run to one that has ended; if the choice is ambiguous, throws the same error as a command
-/// that needs a living run.
+/// A living run is preferred to a run that has ended. If the choice is ambiguous, the error is the same as
+/// for a command that needs a living run.
 place choose_place(const logs_arguments& a) {
     if (a.lost) {
         if (auto lost = newest_lost(a.pipeline)) return *lost;
@@ -116,8 +116,8 @@ place choose_place(const logs_arguments& a) {
     }
 }
 
-/// Names that a user may give for a part of the run: "fragment", "fragment.1", "carousel". A label also
-/// counts as the name of its stage.
+/// Returns the names by which a user may select a part of the run: "fragment", "fragment.1", "carousel". For
+/// the label of an instance, the name of its stage is also returned.
 std::set<std::string> known_names(const place& p) {
     std::set<std::string> known = {"carousel"};
     for (const std::string& label : log_reader(p.logs()).labels()) {
@@ -221,8 +221,8 @@ void follow(place& p, log_reader& reader, printer& to, const cli_environment& en
     u64 gone_since_ns = 0;
     for (bool on = true; on && env.out.good();) {
         ::usleep(repoll_us);
-        // Checked before the files are read, so that lines written before the end of the run are still read
-        // below.
+        // The end of the run is checked before the files are read, so that lines written before the end are
+        // still read below.
         on = still_running(*p.run, gone_since_ns);
         to.widen(reader.labels());
         for (const log_record& r : reader.take())

@@ -14,7 +14,7 @@ namespace carousel::supervisor {
 
 // Options that several commands share. Includes CLI11 (by command.hpp).
 
-/// -p and --wait of commands that send requests to a running pipeline.
+/// The options -p and --wait of commands that send requests to a running pipeline.
 struct client_arguments {
     std::string pipeline;
     std::string wait;  ///< as given
@@ -24,15 +24,15 @@ void add_client_options(const command_parts& p, client_arguments& a);
 /// Sets wait_s. Throws config_error if --wait is not a time.
 void read_wait(client_arguments& a);
 
-/// Returns the value of an option as a time in seconds, or the value `otherwise` if `text` is empty. Throws
-/// config_error that names the option.
+/// Returns the value of an option as a time in seconds, or the value `otherwise` if `text` is empty. If the
+/// value is not a time, throws a config_error that names the option.
 [[nodiscard]] f64 seconds_or(const char* option, const std::string& text, f64 otherwise);
 
 void add_json(const command_parts& p, const char* text = "Print JSON");
 void add_no_color(const command_parts& p, bool& no_color);
 /// Adds --http-host NAME, which may be repeated.
 void add_http_hosts(const command_parts& p, std::vector<std::string>& names);
-/// Adds -p of commands that select a running pipeline.
+/// Adds the option -p for commands that select a running pipeline.
 void add_run_name(const command_parts& p, std::string& name);
 
 void add_pipeline_file(const command_parts& p, std::string& file);
@@ -44,7 +44,7 @@ void add_fps(const command_parts& p, pipeline_options& keys);
 void add_size(const command_parts& p, pipeline_options& keys);
 void add_mesh(const command_parts& p, pipeline_options& keys, const char* text);
 void add_set(const command_parts& p, pipeline_options& keys);
-/// Adds all of them. `with_name`: also adds -p, the name under which the pipeline runs.
+/// Adds all of these options. With `with_name`, also adds -p, the name under which the pipeline runs.
 void add_keys(const command_parts& p, pipeline_options& keys, bool with_name = true);
 
 // Shared by the commands that send requests to a supervisor. Includes CLI11 (by command.hpp).
@@ -62,8 +62,8 @@ void add_request_options(const command_parts& p, stage_request_arguments& a, boo
 /// met.
 using stage_check = std::function<void(const run::record& r, const std::string& stage)>;
 
-/// Sends the request once per stage and prints each result. Returns the exit code of the first refusal, else
-/// 0.
+/// Sends the request once per stage and prints each result. Returns the exit code of the first refusal, or 0
+/// if there is none.
 int send_to_stages(const stage_request_arguments& a, const run::request& request, const cli_environment& env,
                    const stage_check& check = {});
 

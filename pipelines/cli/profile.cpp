@@ -39,7 +39,7 @@ std::string in_path(const std::string& program) {
     return "";
 }
 
-/// The last entry by name that matches FOLDER/VERSION/BELOW: the newest version.
+/// Returns the last entry by name that matches FOLDER/VERSION/BELOW, which is the newest version.
 std::string newest_below(const fs::path& folder, const std::string& below) {
     std::string newest;
     std::error_code failed;
@@ -60,8 +60,8 @@ std::string where_packages_put(const std::string& tool) {
     return "";
 }
 
-/// Returns the report that a profiler has written: FILE with one of the profiler's extensions; "": there is
-/// none.
+/// Returns the report that a profiler has written: FILE with one of the profiler's extensions; "" if there is
+/// no report.
 std::string written(const std::string& report, const std::vector<std::string>& endings) {
     for (const std::string& ending : endings) {
         std::error_code failed;
@@ -75,7 +75,7 @@ void remove_old(const std::string& report, const std::vector<std::string>& endin
     for (const std::string& ending : endings) fs::remove(report + ending, ignored);
 }
 
-// .qdstrm is last, because it can be converted only on a host.
+// .qdstrm is last, because such a file can be converted only on a host.
 const std::vector<std::string> nsys_endings = {".nsys-rep", ".qdrep", ".qdstrm"};
 const std::vector<std::string> ncu_endings = {".ncu-rep"};
 
@@ -84,8 +84,9 @@ bool names_key(const start_arguments& a, const std::string& key) {
                        [&](const std::string& s) { return s.starts_with(key + "="); });
 }
 
-/// Sends Ctrl-C to the run under nsys, so that the run ends as usual and is recorded completely. If that run
-/// does not exist yet, or at a second Ctrl-C, sends the signal to nsys and all its children.
+/// Sends Ctrl-C to the run that nsys has started, so that the run ends as usual and is recorded completely.
+/// If that run does not exist yet, or if this is a second Ctrl-C, sends the signal to nsys and all its
+/// children.
 void pass_on(const std::string& name, const spawned& nsys, bool again) {
     const std::optional<run::record> run = run::read_record(run::run_folder(name));
     if (run && is_alive(*run) && !again)
@@ -124,8 +125,8 @@ std::string profiler_path(const std::string& tool) {
 
 std::vector<std::string> nsys_command(const std::string& nsys, const std::string& report,
                                       const std::string& carousel, const start_arguments& a) {
-    // nsys follows stages as children; it does not wait for processes that outlive the run (there should be
-    // none).
+    // nsys profiles stages as its descendants; it does not wait for processes that outlive the run (there
+    // should be none).
     std::vector<std::string> out{nsys,
                                  "profile",
                                  "--trace=cuda,nvtx",
@@ -141,11 +142,11 @@ std::vector<std::string> nsys_command(const std::string& nsys, const std::string
         else if (!a.words[k].starts_with("--profile="))
             out.push_back(a.words[k]);
     }
-    if (!names_key(a, "frame_timeout_ms") &&
-        !names_key(a, "pipeline.frame_timeout_ms"))  // because a profiled first frame may take seconds
+    // The timeout is raised, because the first frame may take seconds under a profiler.
+    if (!names_key(a, "frame_timeout_ms") && !names_key(a, "pipeline.frame_timeout_ms"))
         out.insert(out.end(), {"--set", "frame_timeout_ms=60000"});
-    if (!a.keys.frames && a.seconds_s == 0)
-        out.insert(out.end(), {"--seconds", "10"});  // because a timeline grows by megabytes per second
+    // The time is limited, because a timeline grows by megabytes per second.
+    if (!a.keys.frames && a.seconds_s == 0) out.insert(out.end(), {"--seconds", "10"});
     return out;
 }
 

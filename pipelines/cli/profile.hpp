@@ -15,13 +15,13 @@ namespace carousel::supervisor {
 
 struct profile_request {
     std::string tool;   ///< "nsys", "ncu"; "": none
-    std::string stage;  ///< of ncu
+    std::string stage;  ///< the stage that ncu profiles
 };
-/// Throws config_error if `text` is not a profile.
+/// Parses the value of --profile. Throws config_error if `text` is not a valid value.
 [[nodiscard]] profile_request profile_from(const std::string& text);
 
-/// Returns the profiler's path: Searches CAROUSEL_NSYS or CAROUSEL_NCU, PATH, and the folders of NVIDIA's
-/// packages. Throws config_error that explains how to install it.
+/// Returns the path of the profiler, which is searched in CAROUSEL_NSYS or CAROUSEL_NCU, in PATH, and in the
+/// folders of NVIDIA's packages. Throws a config_error that explains how to install the profiler.
 [[nodiscard]] std::string profiler_path(const std::string& tool);
 
 /// Returns the command that runs `words` (of `carousel run`, with --profile) under nsys. `report`: the
@@ -35,7 +35,8 @@ struct profile_request {
 /// Runs the pipeline `name` under nsys; returns its exit code.
 int run_below_nsys(const start_arguments& a, const std::string& name, const cli_environment& env);
 
-/// Waits until ncu has written its report and prints the path, or prints that there is no report.
+/// Waits until ncu has written its report and prints the report's path; prints that there is no report if
+/// none appears in time.
 void print_ncu_report(const std::string& report, const cli_environment& env);
 
 }  // namespace carousel::supervisor

@@ -34,7 +34,7 @@ struct ps_arguments : client_arguments {
     bool all = false, check = false;
 };
 
-/// Lists every run of this user: living runs, and the data kept of lost ones. Sends no request to a
+/// Lists every run of this user: living runs, and lost runs of which data was kept. Sends no request to a
 /// supervisor.
 int list_all(const ps_arguments& a, bool as_json, const cli_environment& env) {
     json living = json::array(), lost = json::array();

@@ -74,7 +74,8 @@ u64 sequence_from(const std::string& text) {
     return std::stoull(text);
 }
 
-/// Replaces this process, so that a debugger has the terminal and the caller sees how the stage ends.
+/// This process is replaced by the stage's program, so that a debugger has the terminal and the caller sees
+/// how the stage ends.
 int replay(const replay_arguments& a, const cli_environment& env) {
     if (a.ring_sequence.empty()) {
         env.out << dead_letters_table(find_dead_letters(a.pipeline));

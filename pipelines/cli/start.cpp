@@ -29,7 +29,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Throws config_error if --first is not a frame number, or not below the number of frames.
+/// Throws config_error if --first is not a frame number, or if it is not below the number of frames.
 u64 first_from(const start_arguments& a, const pipeline& p) {
     if (a.first.empty()) return 0;
     const json value = value_from(a.first);
@@ -128,13 +128,15 @@ struct up_arguments {
     start_arguments start;
 };
 
-/// "demo.toml" counts as a file even if it does not exist; other words count if such a file exists.
+/// A word like "demo.toml" counts as a file even if no such file exists; any other word counts as a file only
+/// if such a file exists.
 bool is_file_word(const std::string& word) {
     std::error_code failed;
     return word.ends_with(".toml") || std::filesystem::is_regular_file(word, failed);
 }
 
-/// The first option on the command line of `up` that needs a pipeline file; "" if there is none.
+/// Returns the first option on the command line of `up` that needs a pipeline file; "" if there is no such
+/// option.
 std::string start_option(const start_arguments& a) {
     const pipeline_options& k = a.keys;
     const std::pair<bool, const char*> given[] = {{k.device.has_value(), "--device"},
@@ -239,8 +241,8 @@ void read_times(start_arguments& a) {
     a.seconds_s = seconds_or("--seconds", a.seconds, a.seconds_s);
 }
 
-/// The file's "keep" is meant for runs without an end: a run with a given number of frames keeps the pictures
-/// of all its frames.
+/// The key "keep" of the file is meant for runs without an end. If the command line gives a number of frames,
+/// the run keeps the pictures of all its frames.
 pipeline read_with_overrides(const std::string& file, const pipeline_options& keys) {
     pipeline p = read_pipeline(file, overrides_from(keys));
     if (!keys.frames || p.frames == 0) return p;
@@ -270,7 +272,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
     o.command_line = a.words;
     o.hooks = test_hooks::of_environment();
     for (const std::string& host : a.http_hosts) check_http_host(host);
-    if (!a.http.empty()) {  // refused here, before the run starts
+    if (!a.http.empty()) {  // a wrong address is refused here, before the run starts
         (void)parse_http_address(a.http);
         (void)dashboard_program();
     } else if (!a.http_hosts.empty()) {
@@ -283,7 +285,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
 }
 
 void show_plan(const cli_environment& env, const pipeline& p, run_options o) {
-    o.stages = describe_stages(p);  // a run describes its stages after it has acquired its lock
+    o.stages = describe_stages(p);  // a run, in contrast, describes its stages after it has acquired its lock
     const machine_offer machine = probe_for(p);
     const run_setup s = setup_from(p, o, machine);
     require_room(s, free_memory_of(machine));

@@ -1,6 +1,6 @@
 #pragma once
-// Shared by `run FILE` and `up FILE`: everything is read and checked before anything is started. Includes
-// CLI11 (by command.hpp).
+// Functions that `run FILE` and `up FILE` share. Everything is read and checked before any process is
+// started. Includes CLI11 (by command.hpp).
 
 #include <ostream>
 #include <string>
@@ -31,13 +31,14 @@ void read_times(start_arguments& a);
 
 /// Reads the file and applies the options that override keys. Throws config_error.
 [[nodiscard]] pipeline read_with_overrides(const std::string& file, const pipeline_options& keys);
-/// Width for tables. At least 40 columns, because narrower lines would be unreadable: a narrower terminal
-/// wraps the lines.
+/// Returns the width for tables: at least 40 columns, because narrower tables would be unreadable (a narrower
+/// terminal wraps the lines).
 [[nodiscard]] std::size_t columns_of(const cli_environment& env);
 
-/// Options of one run, without the stages' descriptions.
+/// Returns the options of one run, without the stages' descriptions.
 [[nodiscard]] run_options options_of(const start_arguments& a, const pipeline& p, const cli_environment& env);
-/// Prints what would run on this host (--dry-run): `p`, or a part of it.
+/// Prints what would run on this host (--dry-run). `p` is the pipeline, or the part of it that runs on this
+/// host.
 void show_plan(const cli_environment& env, const pipeline& p, run_options o);
 
 /// For a pipeline whose stages are on several hosts: runs this host's part and the coordinator of all hosts
@@ -52,15 +53,14 @@ int run_or_show(const start_arguments& a, const cli_environment& env, const pipe
 // the terminal.
 // Called by the `carousel` program for `up -d` and `run -d`, while it holds no lock and has started no
 // process. The child's stdout and stderr are a pipe to the caller until the caller exits; after that the
-// child continues without a reader, and its output is in its run's logs. Ctrl-C (INT, TERM, HUP) during the
-// wait ends the child in the same way as a run in the foreground.
+// child continues without a reader, and its output is in its run's logs. If Ctrl-C (INT, TERM, HUP) arrives
+// during the wait, the child ends in the same way as a run in the foreground.
 
 struct detach_request {
     std::string name;                ///< of the pipeline
     std::vector<std::string> words;  ///< command line of the child, without the program
-    std::string command;             ///< the command by which the user called this program, for hints:
-                                     ///< own_command()
-    f64 patience_s = 60;  ///< after this time the caller returns and lists the stages that are not ready
+    std::string command;  ///< own_command(): the command by which the user called this program, for hints
+    f64 patience_s = 60;  ///< after this time, the caller returns and lists the stages that are not ready yet
 };
 
 /// Starts the child and waits until every stage is ready or the child has ended. Returns 0 if the pipeline

@@ -22,11 +22,11 @@ namespace {
 
 struct trace_arguments : client_arguments {
     std::string file, seconds;
-    u64 frames = 0;                   ///< ends after N frames; 0: ends after the given time
-    bool here = false;                ///< with several hosts: traces only this host
-    bool with_parent = false;         ///< for a supervisor: the trace ends with the supervisor
-    std::string coordinator_trace;    ///< joins this trace, which belongs to the host of `carousel run`; "":
-                                      ///< records its own trace
+    u64 frames = 0;     ///< the trace ends after this number of frames; 0: it ends after the given time
+    bool here = false;  ///< if the pipeline has several hosts, traces only this host
+    bool with_parent = false;       ///< set by a supervisor that starts this program: the trace ends with it
+    std::string coordinator_trace;  ///< trace of the host of `carousel run`, which is joined with the traces
+                                    ///< in `joined`; "": a trace is recorded
     std::vector<std::string> joined;  ///< HOST=FILE
 };
 
@@ -59,9 +59,10 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     std::optional<interrupts> early;
     if (a.with_parent) {
-        std::signal(SIGXFSZ, SIG_DFL);       // trace_files limits the file's size, and reports this signal
-        early.emplace();                     // a supervisor may end this process before the first poll
-        ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // otherwise the process could outlive the supervisor by an hour
+        std::signal(SIGXFSZ, SIG_DFL);  // trace_files limits the file's size, and reports this signal
+        early.emplace();                // a supervisor may end this process before the first poll
+        // Without this call, this process could outlive the supervisor by an hour.
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     }
     output_file file(a.file);
     remote_traces others(run);
@@ -103,7 +104,8 @@ command_action add_trace_command(const command_parts& p) {
     p.app.add_option("FILE", a->file, "Trace to write (JSON)")->required();
     p.app.add_option("--seconds", a->seconds, "Record for S seconds [5, without --frames]")->type_name("S");
     p.app.add_option("--frames", a->frames, "End after N frames")->type_name("N");
-    p.app.add_flag("--with-parent", a->with_parent)->group("");  // started by a supervisor: see trace_files
+    // A supervisor that starts this program sets this flag (see trace_files).
+    p.app.add_flag("--with-parent", a->with_parent)->group("");
     p.app.add_flag("--here", a->here, "For a pipeline on several hosts: only this host's stages");
     p.offers[p.app
                  .add_option(

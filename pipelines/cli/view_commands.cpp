@@ -60,7 +60,8 @@ struct view_arguments {
     (void)parse_http_address(a.http);
     for (const std::string& host : a.http_hosts) check_http_host(host);
     const std::string program = dashboard_program();
-    // If no run is alive the dashboard waits for one; if several are, the user must choose here.
+    // If no run is alive, the dashboard waits for one; if several runs are alive, the user must choose one
+    // here.
     if (a.metrics) exec_program({program, "--metrics", "-p", choose_pipeline(a.pipeline, 0).name}, env.out);
     if (a.pipeline.empty() && run::living_runs().size() > 1) (void)choose_pipeline(a.pipeline, 0);
     std::vector<std::string> words{program, "--http", a.http};

@@ -24,7 +24,7 @@ struct wait_arguments {
     bool end = false;
 };
 
-/// The number of frames that have passed every sink that gets frames in order.
+/// Returns the number of frames that have passed all sinks that get frames in order.
 u64 delivered(const shm::control_block& c) {
     const telemetry::snapshot snap = telemetry::read_snapshot(c);
     u64 lowest = ~u64{0};
@@ -35,7 +35,8 @@ u64 delivered(const shm::control_block& c) {
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
-/// Returns what the pipeline has not reached yet, as a clause; "": it has reached what was asked for.
+/// Returns a clause that states what the pipeline has not reached yet; "" if it has reached the requested
+/// state.
 std::string missing(const wait_arguments& a, const run::observer& run) {
     if (a.end) return "has not ended";
     if (a.frames > 0) {
@@ -51,7 +52,7 @@ std::string missing(const wait_arguments& a, const run::observer& run) {
     }
 }
 
-/// A run is recorded before it has a control block.
+/// Waits for the control block, because a run has a record before it has a control block.
 run::observer observe(const wait_arguments& a, f64 timeout_s, u64 until) {
     const run::record run = choose_pipeline(a.pipeline, timeout_s);
     for (;;) try {
