@@ -92,7 +92,7 @@ void log_sink::append_json(i32 pid, std::string_view text) {
         {"line", std::string(text)}};
     const std::string out = record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (!file_ || !write_whole(file_.get(), out.data(), out.size())) {
-        file_failed_ = true;  // reported once; the run continues without the file
+        file_failed_ = true;  // the error is reported once; the run continues without the file
         console_->line(
             fmt::format("warning: the log {} can't be written ({}): its lines are only printed here", path_,
                         no_room_text(errno, "")));

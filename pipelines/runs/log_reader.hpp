@@ -46,8 +46,8 @@ private:
 };
 
 /// Adds the lines that stages wrote without a supervisor, LOGS/STAGE.SEAT.PID.alone
-/// (runner/supervisor_link.hpp). The time of these lines is that of the file's last write. Keeps `lines` in
-/// order of time.
+/// (runner/supervisor_link.hpp). These lines get the time at which their file was last written. Keeps `lines`
+/// in order of time.
 void add_lines_alone(const std::string& logs, std::vector<log_record>& lines);
 
 /// Returns seconds since 1970 from "10s", "5m", "2h", "1d" (before `now`), or from an RFC 3339 time

@@ -155,7 +155,7 @@ int show(watcher& w, const run::record& run, const top_options& o, std::ostream&
             std::vector<std::string> all = last;
             if (picture) add_picture(*picture, screen.size(), 0, all);
             screen.draw(all);
-            // The polls in between detect crashes that would be missed during a slow picture; these crashes
+            // glance() detects crashes that would be missed while a slow picture is awaited; these crashes
             // are shown at once.
             screen_event e;
             u64 left = 0, until = next;

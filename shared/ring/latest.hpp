@@ -51,13 +51,13 @@ private:
     u64 next_;  ///< the lowest sequence that may still be leased
 };
 
-/// Maps the start of a lease to the time from which on its age counts: later by the time in which the run, or
-/// the caller, did not run. Must not throw.
+/// Maps the start time of a lease to the time from which the lease's age is counted. The result is later than
+/// the start by the time in which the run, or the caller, did not run. Must not throw.
 using counted_from = std::function<u64(u64 since_ns)>;
 
 /// Revokes leases of latest members that are older than latest_lease_ns. Any process may call this function;
-/// the supervisor and idle producers call it. Returns true if a lease was revoked. Without `from`, all time
-/// counts.
+/// the supervisor and idle producers call it. Returns true if a lease was revoked. Without `from`, the age
+/// includes all time since the start.
 bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now, const counted_from& from = {}) noexcept;
 
 }  // namespace carousel::ring

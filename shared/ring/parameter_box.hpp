@@ -66,7 +66,7 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
 [[nodiscard]] std::optional<parameter_state> repaired_state(u64 damaged, u32 sets, u64 lowest,
                                                             u64 highest) noexcept;
 
-/// The newest set, which future frames will have. For the supervisor, or for a copy of the block.
+/// Returns the newest set, which future frames will have. Used by the supervisor, or on a copy of the block.
 [[nodiscard]] const shm::parameter_set& newest_parameters(const shm::parameter_box& box) noexcept;
 
 }  // namespace carousel::ring

@@ -57,7 +57,7 @@ struct stream_end {
 /// Returns false if END is already at most `ring_sequence`.
 bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept;
 
-// Frames that a reader with several inputs can no longer get at all of its inputs.
+// Functions for frames that a reader with several inputs can no longer get at every input.
 
 /// While the groups of a stage with several inputs are closed and opened, one after the other, one ring may
 /// let a frame bypass the stage while another ring keeps the same frame for it. The stage then never gets

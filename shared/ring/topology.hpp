@@ -33,9 +33,10 @@ struct stage_plan {
     std::vector<ring_plan> more = {};     ///< outputs after the first
     /// stages, anywhere in the plan, whose newest frame this stage samples
     std::vector<u32> sampled_inputs = {};
-    std::vector<u32> sampled_outputs = {};  ///< the output of each sampled stage; missing: the first output
-    u64 latest_lease_ns = 0;                ///< of the first output's link; 0: the plan's
-    u32 every = 1;                          ///< takes only frames whose sequence is a multiple of this
+    /// the output of each of these stages that is sampled; missing: the first output
+    std::vector<u32> sampled_outputs = {};
+    u64 latest_lease_ns = 0;  ///< of the first output's link; 0: the plan's
+    u32 every = 1;            ///< takes only frames whose sequence is a multiple of this
 };
 
 /// The initial values of the counters in a fresh control block. Any value is valid, because all counters wrap

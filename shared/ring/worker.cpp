@@ -122,7 +122,7 @@ outcome worker::check_end(u64 end) noexcept {
         return outcome::empty;  // the word is damaged: nothing begins until it is
                                 // repaired
     if (end == end_stopping) {
-        // This thread is not in the middle of a lease: END may be computed from the words.
+        // This thread is not in the middle of a lease, so the supervisor may compute END from the words.
         const shm::block_open open;
         control_->entry[entry_].end_acknowledged.store(shm::acknowledged_mark, std::memory_order_release);
         return outcome::stopping;

@@ -118,8 +118,9 @@ public:
     [[nodiscard]] link_ref& output(u32 k) noexcept { return *output_[k]; }
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;
-    /// The ring because of which begin() or peek() last returned `empty` or `full`: an input without the next
-    /// frame, or an output without room. None: a source, or neither was returned yet.
+    /// Returns the ring because of which begin() or peek() last returned `empty` or `full`: an input that
+    /// does not have the next frame, or an output that has no room. None: a source, or neither was returned
+    /// yet.
     [[nodiscard]] u32 blocking_link() const noexcept { return blocking_link_; }
     /// Begins no frame that lies `frames` or more beyond an output's tail: a soft bound within the ring's
     /// window. The bound is local to this process, is not a word of the ring, and may change at any time.

@@ -43,7 +43,8 @@ public:
     frame_object(frame& of, std::shared_ptr<lease> frame_lease, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& outputs, const parameter_schema& schema,
                  bool writable = false);
-    /// The newest frame of a sampled input. It ends with the frame of the stage for which it was taken.
+    /// The newest frame of a sampled input. It ends together with the stage's own frame for which it was
+    /// taken.
     frame_object(const sampled_frame& of, std::shared_ptr<lease> frame_lease, const std::string& name,
                  const parameter_schema& schema);
     /// A frame of `latest`.

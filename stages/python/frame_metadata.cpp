@@ -41,7 +41,7 @@ py::object get(const frame_object& f, const py::object& key) {
     return object_of(*found);
 }
 
-// Integers are i64, larger ones u64. A NumPy number keeps its own type.
+// Integers are stored as i64, integers that are too large for i64 as u64. A NumPy number keeps its own type.
 void set(const frame_object& f, const py::object& named, const py::object& value) {
     const auto key = checked_cast<std::string>(named, "a key of metadata", text_value);
     const std::string what = fmt::format("metadata \"{}\"", key);

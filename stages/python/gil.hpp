@@ -15,7 +15,7 @@
 
 namespace carousel::python {
 
-/// Releases the GIL for its lifetime.
+/// Releases the GIL while this object exists.
 class gil_released {
 public:
     gil_released() : state_(PyEval_SaveThread()) {}

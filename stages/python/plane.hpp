@@ -55,11 +55,11 @@ public:
     /// An independent copy in host memory.
     [[nodiscard]] std::shared_ptr<plane_object> to_host() const;
     /// Copies an array of any library into this plane; on a GPU the lease keeps the array until the frame is
-    /// complete, unless the array's memory is that of a plane. Throws type_error; value_error for another
+    /// complete, unless the array's memory belongs to a plane. Throws type_error; value_error for another
     /// device, type or shape, or for strides that are not dense.
     void copy_from(const py::object& array) const;
 
-    /// Sets the used extents of this frame's plane, along its first dimensions. Throws config_error;
+    /// Sets the used extents of this frame's plane, along its first dimensions. Throws config_error, and
     /// std::runtime_error for a plane whose extents can't be set.
     void set_used(const std::vector<u64>& elements) const;
     /// Receives the used extents. Set only for an output of a frame that is being made.

@@ -1,6 +1,6 @@
 #pragma once
-// The order of a frame's work on a GPU, regardless of the streams on which a framework enqueues it. Built
-// from cuda/streams.cpp, or from no_streams.cpp without CUDA.
+// Functions that order a frame's work on a GPU, on whichever streams a framework enqueues it. Built from
+// cuda/streams.cpp, or from no_streams.cpp without CUDA.
 // `gpu` is the GPU of the streams, numbered as in this process. A call makes this GPU the thread's current
 // GPU and restores the previous one afterwards, because the program may work on another GPU.
 
@@ -14,8 +14,8 @@ namespace carousel::python {
 /// Returns the GPU of a stream; the current GPU if the driver can't report it. Throws cuda_error.
 [[nodiscard]] int gpu_of(void* stream);
 /// Work enqueued on `follower` after this call waits for the work that is now on `leader`; the wait is on the
-/// device, and this call does not block. Streams are cudaStream_t, or 1 and 2 for the default ones. Throws
-/// cuda_error.
+/// device, and this call does not block. Streams are values of type cudaStream_t, or 1 and 2 for the default
+/// streams. Throws cuda_error.
 void follow(int gpu, void* follower, void* leader);
 /// Work enqueued on `stream` after this call waits for all work that this process has enqueued so far, on
 /// every stream of its context. Does not block. Returns false if the driver, older than 12.5, does not

@@ -7,9 +7,9 @@
 //   files written      the same
 //   renamed to NAME    the dead letter is complete; the next incarnation finds it and writes nothing
 // So saving a frame ends two processes at most, whatever is wrong with the disk or the device. Copying a
-// piece has the deadline of a frame (frame_timeout_ms); between the pieces no deadline runs. If the disk is
-// full, the dead letter would exceed max_dead_letter_bytes, or the stage already has max_dead_letters, one
-// message is logged and the frame is passed on without a dead letter.
+// piece has the deadline of a frame (frame_timeout_ms); between the pieces no deadline runs. In three cases
+// one message is logged and the frame is passed on without a dead letter: the disk is full, the dead letter
+// would exceed max_dead_letter_bytes, or the stage already has max_dead_letters.
 
 #include <carousel/stage.hpp>
 

@@ -1,8 +1,8 @@
 #pragma once
-// The frame up to which all sinks of a run have delivered, according to their ledgers; used by a stage that
-// acknowledges frames to another host (environment::delivered_below). A sink writes a ledger record after its
-// output, so a frame that is marked in every ledger has permanently left the rings. ledger/ledger.hpp
-// defines which sinks count for which frames; the supervisor uses the same files.
+// Determines the frame up to which all sinks of a run have delivered, according to their ledgers. Used by a
+// stage that acknowledges frames to another host (environment::delivered_below). A sink writes a ledger
+// record after its output, so a frame that is marked in every ledger has permanently left the rings.
+// ledger/ledger.hpp defines which sinks count for which frames; the supervisor uses the same files.
 //
 // Reads files and words, writes nothing. One thread at a time.
 

@@ -113,11 +113,11 @@ private:
 
 // How a stage accesses rings on another GPU: either through the mapping, so that its kernels read and write
 // over the link, or by a copy of the slot to its own GPU before the kernels and back after them. The faster
-// way depends on the kernels: reading a byte once favours the mapping, reading it often favours the copy. So
-// both ways are measured with the stage's own frames, at the start of each process: mapping, copy, mapping,
-// copy, each for some frames; the way with the faster best round is kept. The copy must be faster by 3 %.
-// Threads: next() and state() are called on the main thread, the other functions on the thread that waits for
-// the device.
+// way depends on the kernels: for kernels that read each byte once the mapping is faster, for kernels that
+// read a byte often the copy is faster. So both ways are measured with the stage's own frames, at the start
+// of each process: mapping, copy, mapping, copy, each for some frames; the way with the faster best round is
+// kept. The copy must be faster by 3 %. Threads: next() and state() are called on the main thread, the other
+// functions on the thread that waits for the device.
 
 class reach_choice {
 public:

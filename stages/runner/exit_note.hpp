@@ -24,8 +24,8 @@ void install_exit_note(shm::incarnation& entry) noexcept;
 /// Stores the target of an out-of-bounds write by this process (ring/exit_notes.hpp). Async-signal-safe. Only
 /// the first target is kept.
 void note_wild_write(u64 packed) noexcept;
-/// Stores the note and ends the process at once, without destructors: a normal exit can hang on a stuck
-/// stream.
+/// Stores the note and ends the process at once, without destructors, because a normal exit can hang on a
+/// stuck stream.
 [[noreturn]] void die(int code) noexcept;
 /// Runs `work`. Logs an exception that `work` throws, and exits with the connection still open, because a
 /// supervisor that finds the connection closed before there is a note would kill a client of an MPS domain

@@ -55,7 +55,7 @@ private:
     ring::worker* worker_;
     std::unique_ptr<device::mapping> words_;  ///< words of all frames; null: no ring has canaries
     std::mutex mutex_;                        ///< guards the next two
-    std::unique_ptr<device::queue> queue_;    ///< null: finish() writes to no slot that has a canary
+    std::unique_ptr<device::queue> queue_;    ///< null if finish() does not write to a slot that has a canary
     std::unique_ptr<device::event> done_;
 };
 

@@ -37,9 +37,9 @@ public:
     std::optional<u64> hash;      ///< set by finish()
     std::string hash_name;        ///< what the hash covers
     bool in_process = false;      ///< process() of this frame is running
-    device::canary_check* canaries =
-        nullptr;         ///< results for the frame's outputs, then its inputs; null: no canaries
-    bool ended = false;  ///< end_stream() was called: the stream ends before this frame
+    device::canary_check* canaries = nullptr;  ///< results of the canary checks of the frame's outputs,
+                                               ///< followed by those of its inputs; null: no canaries
+    bool ended = false;                        ///< end_stream() was called: the stream ends before this frame
     /// The copies of sampled inputs that the frame uses; null: the frame has none yet. Set by the main thread
     /// when it takes the lane.
     std::array<const sampled_copy*, shm::max_sampled_inputs> sampled_input{};

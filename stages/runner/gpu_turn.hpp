@@ -1,6 +1,6 @@
 #pragma once
-// A stage's turns on its GPU: when the main thread may begin a frame, and when the turn is passed on to the
-// next stage. ring/turn.hpp describes the token itself, and what a crash leaves of it.
+// Manages a stage's turns on its GPU: determines when the main thread may begin a frame, and when the turn is
+// passed on to the next stage. ring/turn.hpp describes the token itself, and what a crash leaves of it.
 //
 // A turn is taken when there is a frame to begin, never earlier. The turn closes after N frames, or as soon
 // as no frame can begin. The turn is passed on when its submitted frames are complete on the device, except

@@ -205,8 +205,8 @@ void runtime::map_links() {
     publish_guard();
 }
 
-// Done before the stage's own code runs, and before any thread is created except those of the stage's
-// constructor, because the right to a key (PKRU) is per thread and inherited at creation.
+// Called before the stage's own code runs, and before any thread is created (except threads of the stage's
+// constructor), because the right to a key (PKRU) is per thread and inherited at creation.
 void runtime::close_block() {
     if (hooks_.block_guard == shm::block_guard::off) return;
     const ring::page_list own = ring::pages_of(control(), incarnation(), attachment_.depth.token);
@@ -222,9 +222,9 @@ void runtime::map_headers() {
     guard_headers(control());
 }
 
-// One event per slot of the first output, created once: its handle goes into this incarnation's entry, which
-// no process overwrites while a job word contains the incarnation's epoch. The event is recorded after all of
-// a job's work, so it also covers the work for the other outputs (C18).
+// Each slot of the first output has one event, which is created once. The event's handle goes into this
+// incarnation's entry, which no process overwrites while a job word contains the incarnation's epoch. The
+// event is recorded after all of a job's work, so it also covers the work for the other outputs (C18).
 void runtime::make_events() {
     if (!outputs_.empty()) {
         const mapped_link& first = outputs_.front();
@@ -324,7 +324,7 @@ void runtime::load_assets(stage& s) {
                 s.load_asset(a.name, memory, *this);
                 queue_->drain();
                 crash_here(crash_point::asset_loaded);
-                assets_.erase(b.name);  // mapped again for reading, in the same way as in every other stage
+                assets_.erase(b.name);  // the asset is mapped again for reading, as every other stage maps it
                 if (!ring::finish_loading(control(), b.index, incarnation())) die(exit_code::revoked);
                 break;
             }

@@ -24,7 +24,7 @@
 
 namespace carousel::stages {
 
-/// Content of one copy. Written only while no frame holds the copy and it is not the current one.
+/// Content of one copy. The copy is written only while no frame uses it and while it is not the current copy.
 struct sampled_copy {
     std::unique_ptr<device::mapping> memory;
     ring::frame_facts facts;
@@ -50,8 +50,8 @@ private:
     std::unique_ptr<device::queue> queue_;  ///< a separate queue, so that a copy does not wait for the
                                             ///< stage's work
     session::newest_reader reader_;
-    std::vector<std::unique_ptr<sampled_copy>> copies_;  ///< as many copies as were ever in use at the same
-                                                         ///< time, plus one
+    /// contains one copy more than were ever in use at the same time
+    std::vector<std::unique_ptr<sampled_copy>> copies_;
     const sampled_copy* current_ = nullptr;
     bool full_logged_ = false;
 };

@@ -59,8 +59,9 @@ bool stage_runner::poll_rings() {
     return changed;
 }
 
-// `began`: the time when the wait began, unless the same wait is shown already. One store per change: an idle
-// process wakes up ten times per second. If the process dies here, its entry is not read any more.
+// `began` is the time when the wait began; it is ignored if the same wait is shown already. One store per
+// change: an idle process wakes up ten times per second. If the process dies here, its entry is not read any
+// more.
 void stage_runner::show_wait(ring::wait_kind kind, u64 began) {
     const bool at_ring = kind == ring::wait_kind::free_slot ||
                          (kind == ring::wait_kind::frame && worker_.stage().source == shm::none);
@@ -126,7 +127,7 @@ void stage_runner::wait_for_link(bool waits) {
 }
 
 // A source with a configured rate spaces its claims. The time of the next claim is in the control block, so
-// that a successor keeps the rhythm. A source that is late catches up by one frame at most.
+// that a successor continues at the same rate. A source that is late catches up by one frame at most.
 bool stage_runner::due(u32 seen) {
     shm::control_block& c = runtime_->control();
     if (c.fps <= 0 || worker_.stage().source == shm::none) return true;

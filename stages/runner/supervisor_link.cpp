@@ -220,9 +220,8 @@ void supervisor_link::try_return() {
     const std::lock_guard lock(mutex_);
     socket_ = std::move(s);
     awaiting_welcome_ = true;
-    if (ready_ && !was_ready)
-        shm::send_message(socket_.get(),
-                          write_message(run::ready_message{}).dump());  // this stage became ready meanwhile
+    if (ready_ && !was_ready)  // this stage became ready in the meantime
+        shm::send_message(socket_.get(), write_message(run::ready_message{}).dump());
 }
 
 void supervisor_link::on_message(const shm::message& m) {

@@ -1,8 +1,8 @@
 #pragma once
 // Checks for impossible states in a control block: a wild write may have changed any word of it. The checks
 // compare a block with the data that was written when it was made, with the supervisor's own data, and with
-// the protocol's rules; each finding names the word, its owner, and the contradiction. Pure functions over a
-// const block: they read each word once, check every index, and change nothing.
+// the protocol's rules; each finding names the word, its owner, and the contradiction. The checks are pure
+// functions over a const block: they read each word once, check every index, and change nothing.
 // Called by the supervisor's thread and by tests. Each check may run at the following times:
 //   check_static  At any time: static parts are written before the block is published and never again, and
 //                 sets of parameters are written only by the caller.
@@ -40,7 +40,7 @@ struct known_process {
     bool current = false;  ///< the incarnation holds its seat: the seat's word names it
     bool standby = false;
     bool ready = false;  ///< it has reported that it is LIVE, or ready to take over
-    u64 start_time = 0;  ///< with the pid, identifies the process uniquely; 0: not known
+    u64 start_time = 0;  ///< pid and start time together identify the process; 0: not known
 };
 
 /// The data that the supervisor has without reading the block.
@@ -53,7 +53,8 @@ struct known_run {
                                ///< marked these READY and was interrupted or ended before it counted them
     std::vector<u32> epochs;   ///< the present epoch of each seat; empty: not known
     std::vector<bool> paused;  ///< for each seat, whether `carousel stop` has paused it; empty: not known
-    std::vector<known_process> processes;  ///< processes of all seats, including dead and unfenced ones
+    std::vector<known_process> processes;  ///< processes of all seats, including dead processes and processes
+                                           ///< that are not fenced yet
 };
 
 inline constexpr std::size_t most_findings = 16;

@@ -51,10 +51,10 @@ bool write_back(shm::control_block& c, const shm::control_block& made, const dam
 // it searches for its processes. Nothing is changed here.
 
 struct entry_evidence {
-    std::vector<known_process> recorded;  ///< from the predecessor's file, which may be older than the last
-                                          ///< event
-    std::function<bool(u32 pid)>
-        is_ours;  ///< a process of this run with that pid is alive and has the start time in the entry
+    /// the processes in the predecessor's file, which may be older than the last event
+    std::vector<known_process> recorded;
+    /// true if a process of this run with that pid is alive and has the entry's start time
+    std::function<bool(u32 pid)> is_ours;
 };
 
 /// Returns the value that the entry's word should have; empty if its identity cannot be determined.

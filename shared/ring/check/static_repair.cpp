@@ -88,8 +88,8 @@ bool is_possible(u64 raw, const shm::stage_block& s) {
     }
 }
 
-// The word belongs to its process, which may store another value at any time: therefore a CAS. A lost store
-// would be repeated at the next wait only, so a value that is possible is never replaced.
+// The word is written by CAS, because it belongs to its process, which may store another value at any time.
+// The process would repeat a lost store only at its next wait, so a possible value is never replaced.
 void repair_waits(static_repairer& m, shm::control_block& c, const shm::control_block& made,
                   const known_run& known) {
     for (const known_process& p : known.processes) {

@@ -145,8 +145,8 @@ private:
         return w_.at.second >= shm::max_blocking || (w.entry == 0 && w.joins == 0);
     }
 
-    // EMPTY has no owner. A process that is loading an asset exists, or is not reclaimed yet; a process that
-    // has loaded one existed once.
+    // EMPTY has no owner. If an asset is LOADING, its process exists or is not reclaimed yet; if an asset is
+    // READY, its process has existed.
     [[nodiscard]] bool asset_is_possible(const asset_word& w) const {
         if (w.state == shm::asset_state::empty) return w.epoch == 0 && w.seat == 0;
         if (w.seat >= known_.epochs.size() || w.epoch == 0 || w.epoch > known_.epochs[w.seat]) return false;

@@ -266,11 +266,11 @@ class Configuration:
         """The stage's settings, as its function receives them: config.settings["strength"]."""
 
 class Environment(TypedDict):
-    """The argument of prepare(env) of a stage's class, which is called once per process. device: where its planes are, "cpu" or "cuda:0",
-    numbered as in this process. instance: the number of this process among those of the stage, from 0. in_flight: the maximum number of
-    frames that it processes at once. output_directory: for files that the user keeps, runs/NAME-DATE in the directory in which the run
-    was started; it is created when the key is read. runtime_directory: sockets, state and logs of the run, which removes the directory
-    at its end."""
+    """The argument of prepare(env) of a stage's class, which is called once per process. device: the device on which the stage's planes
+    are, "cpu" or "cuda:0", numbered as in this process. instance: the number of this process among the stage's processes, from 0.
+    in_flight: the maximum number of frames that the process works on at once. output_directory: for files that the user keeps,
+    runs/NAME-DATE in the directory in which the run was started; it is created when the key is read. runtime_directory: the directory of
+    the run's sockets, state and logs; the run removes it at its end."""
     device: str
     instance: int
     in_flight: int
@@ -339,7 +339,7 @@ def stage(target: None = None, *, output: _Output = None, outputs: _Outputs = No
           ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False) -> Callable[[Callable[..., Any]], Stage]: ...
 
 class Pipeline:
-    """A pipeline: that of a file, Pipeline("demo.toml"), or one built in Python, Pipeline(stages=[...]). start() and run() run it.
+    """A pipeline, read from a file, Pipeline("demo.toml"), or built in Python, Pipeline(stages=[...]). start() and run() run it.
 
     stages: one entry per stage, a dict with the keys of [[stage]] in a pipeline file (name, run, inputs, the stage's own settings, ...),
     or a function or class with @carousel.stage, which is short for {"run": function}. The key `run` of a dict may be such a function, too,
@@ -361,7 +361,7 @@ class Pipeline:
                  **pipeline: Any) -> None: ...
     def to_toml(self) -> str:
         """Returns the pipeline as the text of a pipeline file, without the comments of a file that it was read from. Its key `folder` is
-        absolute, so that the text means the same in any folder."""
+        absolute, so that the text has the same meaning in any folder."""
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes the pipeline to a pipeline file, for the command `carousel` and Pipeline(file). The file has the key `folder` unless it is
         in the pipeline's folder."""
@@ -412,9 +412,9 @@ class Running:
         """Opens the run to read its frames: carousel.open()."""
     def logs(self, *stages: str, level: str = "debug", lines: int | None = None) -> list[dict[str, Any]]:
         """Returns the run's log lines, oldest first, as dicts: time (UTC, "2026-01-31T12:00:00.000Z"), stage ("carousel": the supervisor),
-        pid, level ("debug", "info", "warning", "error"), line (text without the stage's name). stages: only those of these stages; none:
-        all. level: only lines of this level and above. lines: only the last N. The run keeps 4 to 8 MiB per stage, and deletes them at
-        its end (start(options=["--keep-logs"]) keeps them): then Error."""
+        pid, level ("debug", "info", "warning", "error"), line (text without the stage's name). stages: if given, only the lines of these
+        stages are returned. level: only lines of this level and above. lines: only the last N. The run keeps 4 to 8 MiB per stage and
+        deletes them at its end, unless it was started with start(options=["--keep-logs"]). Raises Error if the logs were deleted."""
     def log_text(self, lines: int = 15) -> str:
         """Returns the last lines of what the run has printed, as text. logs() returns the lines of stages one by one, with their levels."""
     def metrics(self) -> dict[str, float]:

@@ -164,9 +164,9 @@ class Running:
 
     def logs(self, *stages, level="debug", lines=None):
         """Returns the run's log lines, oldest first, as dicts: time (UTC, "2026-01-31T12:00:00.000Z"), stage ("carousel": the supervisor),
-        pid, level ("debug", "info", "warning", "error"), line (text without the stage's name). stages: only those of these stages; none:
-        all. level: only lines of this level and above. lines: only the last N. The run keeps 4 to 8 MiB per stage, and deletes them at
-        its end (start(options=["--keep-logs"]) keeps them): then Error."""
+        pid, level ("debug", "info", "warning", "error"), line (text without the stage's name). stages: if given, only the lines of these
+        stages are returned. level: only lines of this level and above. lines: only the last N. The run keeps 4 to 8 MiB per stage and
+        deletes them at its end, unless it was started with start(options=["--keep-logs"]). Raises Error if the logs were deleted."""
         words = ["--json", "--level", level, *([] if lines is None else ["-n", str(lines)])]
         return [json.loads(line) for line in self._run_command("logs", *stages, "-p", self.name, *words).splitlines()]
 

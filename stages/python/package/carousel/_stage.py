@@ -27,11 +27,11 @@ def between(low, high):
 
 
 class Environment(typing.TypedDict):
-    """The argument of prepare(env) of a stage's class, which is called once per process. device: where its planes are, "cpu" or "cuda:0",
-    numbered as in this process. instance: the number of this process among those of the stage, from 0. in_flight: the maximum number of
-    frames that it processes at once. output_directory: for files that the user keeps, runs/NAME-DATE in the directory in which the run was
-    started; it is created when the key is read. runtime_directory: sockets, state and logs of the run, which removes the directory at its
-    end."""
+    """The argument of prepare(env) of a stage's class, which is called once per process. device: the device on which the stage's planes
+    are, "cpu" or "cuda:0", numbered as in this process. instance: the number of this process among the stage's processes, from 0.
+    in_flight: the maximum number of frames that the process works on at once. output_directory: for files that the user keeps,
+    runs/NAME-DATE in the directory in which the run was started; it is created when the key is read. runtime_directory: the directory of
+    the run's sockets, state and logs; the run removes it at its end."""
     device: str
     instance: int
     in_flight: int

@@ -1,4 +1,4 @@
-"""Pipelines: those of a file, and those built in Python."""
+"""Pipelines that are read from a file or built in Python."""
 import collections.abc
 import json
 import os
@@ -98,7 +98,7 @@ class _Document:
 
 
 class Pipeline:
-    """A pipeline: that of a file, Pipeline("demo.toml"), or one built in Python, Pipeline(stages=[...]). start() and run() run it.
+    """A pipeline, read from a file, Pipeline("demo.toml"), or built in Python, Pipeline(stages=[...]). start() and run() run it.
 
     stages: one entry per stage, a dict with the keys of [[stage]] in a pipeline file (name, run, inputs, the stage's own settings, ...), or
     a function or class with @carousel.stage, which is short for {"run": function}. The key `run` of a dict may be such a function, too,
@@ -157,7 +157,7 @@ class Pipeline:
 
     def to_toml(self):
         """Returns the pipeline as the text of a pipeline file, without the comments of a file that it was read from. Its key `folder` is
-        absolute, so that the text means the same in any folder."""
+        absolute, so that the text has the same meaning in any folder."""
         return self._document().text()
 
     def save(self, file):
