@@ -3,7 +3,7 @@
 //   nsys        profiles the whole run: all stages on one timeline. A second carousel runs the pipeline as a
 //               child of nsys; this process waits, forwards Ctrl-C to that run (not to nsys, which would end
 //               the stages), and prints the report's path.
-//   ncu:STAGE   profiles one stage and is started as that stage's prefix; records counters of some kernel
+//   ncu:STAGE   profiles one stage and is started as that stage's prefix; it records counters of some kernel
 //               launches from the middle of the run.
 
 #include <string>
@@ -20,8 +20,8 @@ struct profile_request {
 /// Parses the value of --profile. Throws config_error if `text` is not a valid value.
 [[nodiscard]] profile_request profile_from(const std::string& text);
 
-/// Returns the path of the profiler, which is searched in CAROUSEL_NSYS or CAROUSEL_NCU, in PATH, and in the
-/// folders of NVIDIA's packages. Throws a config_error that explains how to install the profiler.
+/// Returns the path of the profiler, which is taken from CAROUSEL_NSYS or CAROUSEL_NCU, from PATH, or from
+/// the folders of NVIDIA's packages. Throws a config_error that explains how to install the profiler.
 [[nodiscard]] std::string profiler_path(const std::string& tool);
 
 /// Returns the command that runs `words` (of `carousel run`, with --profile) under nsys. `report`: the

@@ -25,7 +25,8 @@ struct explanation {
 /// Only the table.
 [[nodiscard]] std::span<const explanation> table_of_words() noexcept;
 
-/// All errors that CUDA names; all_explanations() has more text for those observed with Carousel.
+/// Returns all errors that CUDA names; all_explanations() has more text for the errors that were observed
+/// with Carousel.
 struct cuda_error_name {
     u32 number;
     const char *word, *means;

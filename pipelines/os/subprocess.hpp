@@ -1,7 +1,7 @@
 #pragma once
-// Runs a short helper program to its end: text input, text output, a time limit. Used for `--describe` and
-// the probes of `doctor`; stages of a run are started elsewhere. The child gets its own process group and no
-// fd of this process except the three pipes, and is killed with its group at the limit.
+// Runs a short helper program to its end, with text as input and output, and with a time limit. Used for
+// `--describe` and the probes of `doctor`; stages of a run are started elsewhere. The child gets its own
+// process group and no fd of this process except the three pipes, and is killed with its group at the limit.
 
 #include <string>
 #include <vector>

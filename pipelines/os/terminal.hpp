@@ -2,7 +2,7 @@
 // The terminal as a full screen: alternate screen, no cursor, single keys. The terminal is restored whenever
 // the process ends in a way that it can detect (return, exception, INT, TERM, HUP, QUIT, SEGV and similar).
 // For Ctrl-Z it is also restored, and set up again afterwards. After SIGKILL the terminal is not restored;
-// `reset` helps then. One object at a time, one thread.
+// `reset` helps then. Only one object may exist at a time, and only one thread may use it.
 
 #include <sys/types.h>
 #include <termios.h>

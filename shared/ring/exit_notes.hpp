@@ -50,8 +50,8 @@ enum class wild_write_target : u8 {
     output = 5,  ///< the guarded addresses after a slot of its own output ring: link, slot, offset from that
                  ///< slot's start
     after_input = 6,  ///< the guarded addresses after a slot of an input; the access was a read or a write
-    block = 7,  ///< the control block: index of the part (shm/block_guard.hpp), slot: which element of the
-                ///< part, offset
+    block = 7,        ///< the control block: index of the part (shm/block_guard.hpp), element of the part (in
+                      ///< `slot`), offset
 };
 
 struct wild_write {

@@ -32,7 +32,8 @@ void discard(shm::control_block& c, u32 entry) noexcept;
 void doom_again(shm::control_block& c, u32 entry) noexcept;
 /// Marks an entry FENCED: its process and the process's device work have ended.
 void mark_fenced(shm::control_block& c, u32 entry) noexcept;
-/// Returns true if the entry may be used again: UNUSED, or FENCED and no job word contains its epoch.
+/// Returns true if the entry may be used again: it is UNUSED, or it is FENCED and no job word contains its
+/// epoch.
 [[nodiscard]] bool reusable(const shm::control_block& c, u32 entry) noexcept;
 
 // ---- standbys: an entry that is prepared, claimed and mapped in advance, and gets its epoch when it is

@@ -146,8 +146,8 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
             } else if (w.state == job_state::committed) {
                 // The sequence belongs to this word if the word is unchanged after the sequence was read: the
                 // owner writes another sequence only after IDLE. An owner that has advanced the word by
-                // itself has made its ledger entry before. If the sequence is damaged, or any word that this
-                // job may have tagged, the revocation waits for the repair.
+                // itself has made its ledger entry before. If the sequence, or any word that this job may
+                // have tagged, is damaged, the revocation waits for the repair.
                 const u64 ring_sequence = load(c.job_info[j].ring_sequence);
                 if (ring_sequence == shm::no_number || any_damaged(c, seat)) {
                     clean = false;

@@ -20,8 +20,8 @@
 //
 // Memory order: the token publishes no data. A stage that wants the token sets its bit and then reads the
 // token; a stage that releases the token frees it and then reads the bits. Both use sequentially consistent
-// order, so at least one of them reads the other's store. If a ring of the doorbell is lost nevertheless
-// (because the process that should ring has died), the wait is bounded by the token's limit.
+// order, so at least one of them reads the other's store. If the doorbell does not ring nevertheless (because
+// the process that should ring it has died), the wait is bounded by the token's limit.
 //
 // Called by the process that holds the seat.
 

@@ -231,7 +231,7 @@ enum class wait_kind : u8 { none, frame, free_slot, turn };
 /// supervisor sets it to 0 (repair_static), and the process writes it again at its next wait.
 struct wait_word {
     wait_kind kind = wait_kind::none;
-    u32 link = shm::none;  ///< for `frame`, the input that has no frame (none for a source); for `free_slot`:
+    u32 link = shm::none;  ///< for `frame`, the input that has no frame (none for a source); for `free_slot`,
                            ///< the output
     u64 since_ms = 0;      ///< CLOCK_MONOTONIC, the low 40 bits
     [[nodiscard]] static constexpr wait_word of(u64 w) {

@@ -70,8 +70,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         j.claimed_ns = now_ns();
         control_->job_info[j.index].process_since_ns.store(0, std::memory_order_relaxed);
         control_->job_info[j.index].submitted_since_ns.store(0, std::memory_order_relaxed);
-        // Release: a process that reads this sequence also reads that the job word is no longer COMMITTED for
-        // its previous frame (revoke() relies on this).
+        // The order is release: a process that reads this sequence also reads that the job word is no longer
+        // COMMITTED for its previous frame (revoke() relies on this).
         control_->job_info[j.index].ring_sequence.store(j.ring_sequence, std::memory_order_release);
         crash_here(crash_point::job_chosen);
         if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) {
@@ -257,7 +257,8 @@ bool worker::lease_all(job& j) noexcept {
     return true;
 }
 
-// Gives back the leased words and the job word. Always returns false, for lease_all() to return.
+// Gives back the leased words and the job word. Always returns false, so that lease_all() can return this
+// result.
 bool worker::abandon(job& j, u32 leased) noexcept {
     for (u32 i = 0; i < leased; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);

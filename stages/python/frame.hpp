@@ -38,7 +38,7 @@ class run_parameters;
 
 class frame_object {
 public:
-    /// A stage's frame. `inputs`: the producers' names, `writable` if the stage requests writable inputs;
+    /// A stage's frame. `inputs`: the producers' names; `writable`: the stage requests writable inputs;
     /// `outputs`: the names of the stage's own outputs.
     frame_object(frame& of, std::shared_ptr<lease> frame_lease, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& outputs, const parameter_schema& schema,

@@ -40,9 +40,9 @@ struct attachment {
     device::device_id device;
     std::vector<input_description> inputs;
     std::vector<sampled_input_description> sampled;  ///< sampled inputs, as named in the pipeline file
-    std::vector<output_description> outputs;         ///< with their layouts; empty: a sink
-    std::string asked_device = "auto", folder;       ///< as passed to configure()
-    ring::parameter_schema parameters;               ///< parameters of the pipeline; empty if it has none
+    std::vector<output_description> outputs;    ///< formats of the outputs with their layouts; empty: a sink
+    std::string asked_device = "auto", folder;  ///< as passed to configure()
+    ring::parameter_schema parameters;          ///< parameters of the pipeline; empty if it has none
     depth_rule depth;
     bool graphs = false;  ///< true: graphs are used for work that is the same for every frame
     std::vector<attached_block> links, assets;

@@ -1,7 +1,7 @@
 #pragma once
 // The note that a dying stage leaves in its incarnation entry. The supervisor reads the note as soon as it
 // detects the death, long before a zombie with a GPU context can be reaped. A death without a note counts as
-// caused from outside.
+// a death that was caused from outside.
 
 #include <algorithm>
 #include <exception>

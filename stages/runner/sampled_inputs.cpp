@@ -50,8 +50,8 @@ bool sampled_input::join() {
 }
 
 // A copy is overwritten only when neither a frame in progress nor the next frame to begin reads it. Frames
-// that have completed keep their copies until their lane is used again, so this thread needs no lock to
-// determine that.
+// that have completed keep their copies until their lane is used again, so this thread needs no lock for this
+// check.
 sampled_copy& sampled_input::spare(std::span<const std::unique_ptr<frame_in_work>> frames) {
     const auto is_in_use = [&](const sampled_copy* c) {
         return c == current_ || std::any_of(frames.begin(), frames.end(),

@@ -146,7 +146,8 @@ u32 count_dead_letters(const std::string& folder, const std::string& stage) {
     return count;
 }
 
-/// Creates the folder of this attempt. An existing folder is the attempt of a process that died during it.
+/// Creates the folder of this attempt. If the folder exists already, it was created by a process that died
+/// during its attempt.
 std::string create_part_folder(const std::string& path) {
     for (int k = 1; k <= most_tries; ++k) {
         const std::string part = fmt::format("{}.part{}", path, k);

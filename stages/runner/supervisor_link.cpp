@@ -33,8 +33,9 @@ namespace {
 
 constexpr u64 silence_ns = 2 * ns_per_s;  // needed because a pipe into an external program (`stage | tee`)
                                           // does not break when the supervisor ends
-constexpr u64 longest_watch_ns = 200 * ns_per_ms;    // between two calls of watch() in a stage that runs
-constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a stopped listener must not stop the heartbeat
+constexpr u64 longest_watch_ns = 200 * ns_per_ms;  // between two calls of watch() in a stage that runs
+// short, so that a stopped listener does not stop the heartbeat
+constexpr u64 connect_patience_ns = 50 * ns_per_ms;
 
 /// True if `fd` is a pipe and no process has its read end open any more. Terminals and files are never
 /// replaced.
@@ -254,7 +255,8 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
         if (!others_live(c, own_entry, runtime_directory, run_id)) remove_shared_memory(run_id);
         return true;
     }
-    // Done under the lock, so that each of several leaving processes finds which others have left before it.
+    // Done under the lock, so that if several processes leave, each of them finds which processes have left
+    // before.
     ring::doom(c, own_entry);
     release_run();
     if (others_live(c, own_entry, runtime_directory, run_id)) return true;

@@ -72,10 +72,10 @@ private:
 // clean up concurrently. A process that leaves releases its locks on the run (attach.hpp); while another
 // process holds such a lock, nothing is removed.
 
-/// Returns false if another process holds the lock; to be called again later. Returns true if this process
-/// may end now, which it must then do immediately. What a crash leaves at each step: an entry that is DOOMED
-/// too early (an adopter replaces the stage), or files that the next run of that name or `carousel clean`
-/// removes.
+/// Returns false if another process holds the lock; the caller must then call it again later. Returns true if
+/// this process may end now, which it must then do immediately. What a crash leaves at each step: an entry
+/// that is DOOMED too early (an adopter replaces the stage), or files that the next run of that name or
+/// `carousel clean` removes.
 [[nodiscard]] bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                              const std::string& run_id) noexcept;
 

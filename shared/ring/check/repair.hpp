@@ -35,7 +35,7 @@ struct damaged_word {
 /// this check.
 [[nodiscard]] std::optional<u64> repaired_value(const shm::control_block& c, const shm::control_block& made,
                                                 const known_run& known, const damaged_word& w);
-/// Writes the value back and wakes all stages. Returns false if the word has changed since then.
+/// Writes the value back and wakes all stages. Returns false if the word has changed since the check.
 bool write_back(shm::control_block& c, const shm::control_block& made, const damaged_word& w,
                 u64 value) noexcept;
 

@@ -102,7 +102,7 @@ void repair_waits(static_repairer& m, shm::control_block& c, const shm::control_
     }
 }
 
-/// A value that an entry's word may have had: its identity, and the state shown by its bits.
+/// A value that an entry's word may have had: the identity in that value, and the state that its bits show.
 struct possible_entry {
     entry_word w;
     bool state_is_known = false;  ///< the wrong bit belongs to the identity

@@ -427,8 +427,8 @@ class Running:
         """Waits for the end of the run and returns its exit code; returns None if it still runs after timeout_s seconds."""
     def report(self) -> dict[str, Any]:
         """Returns the report of a finished run; during the run its current values under the same keys. Values that are known only at the
-        end are None during the run: lost, repeated, torn, ending, exit_code. ps() has more about a running one. Raises Error if a run
-        wrote no report."""
+        end are None during the run: lost, repeated, torn, ending, exit_code. ps() returns more about a run that is in progress. Raises
+        Error if a run wrote no report."""
     def end(self, timeout_s: float = 30.0) -> int | None:
         """Ends the run as Ctrl-C and `carousel down` do: every frame that was begun is finished first. If it still runs after timeout_s
         seconds, its stages are ended at once. Returns the exit code, or None if the run has not ended within timeout_s further seconds."""

@@ -201,8 +201,8 @@ class Running:
 
     def report(self):
         """Returns the report of a finished run; during the run its current values under the same keys. Values
-        that are known only at the end are None during the run: lost, repeated, torn, ending, exit_code. ps()
-        has more about a running one. Raises Error if a run wrote no report."""
+        that are known only at the end are None during the run: lost, repeated, torn, ending, exit_code. ps() returns more about a run that
+        is in progress. Raises Error if a run wrote no report."""
         if self._process.poll() is None and (now := self._partial_report()):
             return now
         try:

@@ -218,8 +218,8 @@ class Adapter:
         return next((k for k, (_, form) in enumerate(inputs) if any(plane["name"] == name for plane in form["planes"])), 0)
 
     def pick(self, name, inputs, written):
-        """Returns the plane of an argument: ("input" or "output", its index, the index of the plane), or
-        ("frame", 0, 0)."""
+        """Returns the plane of an argument: ("input" or "output", the index of that input or output, the index of the plane), or ("frame",
+        0, 0)."""
         if name == "frame":
             return "frame", 0, 0
         there = [(k, p, source, plane["name"]) for k, (source, form) in enumerate(inputs) for p, plane in enumerate(form["planes"])]
