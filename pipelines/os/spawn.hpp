@@ -1,5 +1,5 @@
 #pragma once
-// The children of this process: how they are started, and orphans, which it must reap as well.
+// Starts and reaps the children of this process, and reaps orphans that become children of this process.
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Executes on this process what `carousel inject` requested (shm/injected_fault.hpp), during a frame and
-// under its clock.
+// Executes in this process the fault that `carousel inject` requested (shm/injected_fault.hpp), during a
+// frame and under the frame's clock.
 
 #include "ring/worker.hpp"
 #include "stages/runner/runtime.hpp"

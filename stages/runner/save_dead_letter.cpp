@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr u64 piece_bytes = u64{8} << 20U;
 constexpr int most_tries = 2;
 
-/// Why a dead letter cannot be saved, for the log.
+/// Contains the reason why a dead letter cannot be saved, for the log.
 struct not_saved {
     std::string why;
 };

@@ -67,7 +67,7 @@ class Running:
         self._owner = os.getpid()
         weakref.finalize(self, _remove, folder, self._owner)
         self._report, self.log = os.path.join(folder, "report.json"), os.path.join(folder, "log")
-        self._ignores_interrupt = signal.getsignal(signal.SIGINT) is signal.SIG_IGN   # inherited if this is a background job of a script
+        self._ignores_interrupt = signal.getsignal(signal.SIGINT) is signal.SIG_IGN   # a background job of a script inherits this setting
         with open(self.log, "wb") as log:
             # Starts it in a separate session, so that Ctrl-C in a notebook interrupts the cell and not the
             # run.

@@ -70,10 +70,10 @@ def _watched(made):
 
 
 def run(stage, frames, *, in_flight=1, output_directory=None, **settings):
-    """Calls process() and finish() of a stage's class for `frames`, one dict of planes per frame, with `in_flight` of them at once: process()
-    of frame n + in_flight - 1 runs before finish() of frame n. settings: the stage's settings. Without output_directory the stage's files
-    are written to a temporary directory, which is removed. Returns the TestFrames. Raises what the stage raises, and AssertionError if
-    finish() of a frame reads an attribute of self that process() of another frame has set."""
+    """Calls process() and finish() of a stage's class for `frames`, one dict of planes per frame, with `in_flight` frames at once:
+    process() of frame n + in_flight - 1 runs before finish() of frame n. settings: the stage's settings. Without output_directory the
+    stage's files are written to a temporary directory, which is removed. Returns the TestFrames. Raises what the stage raises, and
+    AssertionError if finish() of a frame reads an attribute of self that process() of another frame has set."""
     with tempfile.TemporaryDirectory() as scratch:
         made = stage(**settings)
         watch = _watched(made)
