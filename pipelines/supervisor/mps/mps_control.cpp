@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* program = "nvidia-cuda-mps-control";
 constexpr std::string_view longest_socket =
-    "/control_privileged";  // the longest of the names that the daemon uses in its folder
+    "/control_privileged";  // the longest name of a socket that the daemon creates in its folder
 constexpr u64 end_patience_ns = 3'000'000'000;
 
 std::string trimmed(std::string text) {
@@ -80,8 +80,8 @@ void mps_control::start(u32 timeout_ms) const {
     const spawned p = spawn(r);
     const bool in_time = events_of(p.pidfd.get(), POLLIN, now_ns() + timeout_ms * ns_per_ms) != 0;
     if (!in_time)
-        ::kill(-p.pid, SIGKILL);  // the process group of an unreaped child, whose number cannot be
-                                  // reused
+        ::kill(-p.pid, SIGKILL);  // kills the child's process group; the child is not reaped yet, so the
+                                  // group's number cannot have been reused
     if (!in_time) (void)events_of(p.pidfd.get(), POLLIN, now_ns() + ns_per_s);
     const exit_status s = reap(p.pidfd.get());
     const char* remedy = "try `nvidia-cuda-mps-control -d` by hand, or use isolation = \"process\"";
@@ -106,11 +106,11 @@ bool mps_control::end(u32 quit_ms) const noexcept try {
     if (gone) fs::remove_all(folder_, ignored);
     return gone;
 } catch (const std::exception&) {
-    return false;  // out of memory, or of file descriptors
+    return false;  // no memory or no file descriptor was left
 }
 
 shm::process_id mps_control::daemon() const {
-    // Takes the oldest one: the server and other children of the daemon start later.
+    // The daemon is the oldest marked process: it starts before its server and its other children.
     shm::process_id oldest;
     for (const shm::process_id& id : shm::marked_processes(shm::mps_part_mark(folder_)))
         if (oldest.pid == 0 || id.start_time < oldest.start_time ||

@@ -1,7 +1,8 @@
 #pragma once
-// One private MPS domain: NVIDIA's control daemon (nvidia-cuda-mps-control), with sockets in a folder of the
-// run, and the server that it starts for the first client. The run's domain is never the machine's default
-// domain: the daemon is identified only by a mark in the daemon's environment (shm/process_id.hpp).
+// One private MPS domain: NVIDIA's control daemon (nvidia-cuda-mps-control), whose sockets are in a folder of
+// the run, and the server that the daemon starts for its first client. The run's domain is never the
+// machine's default domain: the daemon is identified only by a mark in the daemon's environment
+// (shm/process_id.hpp).
 //
 // Every function blocks, up to the limit in its comment: mps_domain.hpp calls them on a dedicated thread.
 // Measured with driver 580: a daemon is ready after 20 to 30 ms; terminate_client takes 14 ms, and hangs on a
@@ -33,24 +34,25 @@ public:
     /// to clean up. Throws device_error if the program is missing, refuses (with the program's message) or is
     /// too slow, or if the folder's path is too long for a socket.
     void start(u32 timeout_ms = 10'000) const;
-    /// Makes the daemon start its server now; otherwise the first client triggers the start, and waits. Takes
-    /// at most `timeout_ms`. Returns empty if the server runs, otherwise the reason.
+    /// Makes the daemon start its server now. Without this call the daemon starts its server for the first
+    /// client, which then has to wait. Takes at most `timeout_ms`. Returns empty if the server runs,
+    /// otherwise the reason.
     [[nodiscard]] std::string start_server(u32 timeout_ms = 10'000) const;
     /// Sends `quit`, then SIGKILL to the remaining processes. Returns true if no process of the domain is
-    /// left, and no work of its clients runs any more. Takes at most `quit_ms` + 3 s; quit_ms = 0: no quit
-    /// (which waits for clients).
+    /// left, and no work of its clients runs any more. Takes at most `quit_ms` + 3 s. If `quit_ms` is 0,
+    /// `quit` is not sent, because it would wait for the clients.
     bool end(u32 quit_ms) const noexcept;
-    /// The daemon; pid 0: not alive.
+    /// Returns the daemon's process; its pid is 0 if the daemon is not alive.
     [[nodiscard]] shm::process_id daemon() const;
     /// True if the daemon answers within `timeout_ms`.
     [[nodiscard]] bool is_responding(u32 timeout_ms = 2000) const;
     /// Ends all GPU work of a client and disconnects it; its process must still be killed. Returns empty if
-    /// no work of the client runs or will run, otherwise the reason. Takes at most 2 * `timeout_ms`. From
-    /// then on, every event that the client has recorded is reported as complete, whether or not the work has
-    /// finished. Therefore the client's words must be aborted before this call.
+    /// no work of the client runs or will run, otherwise the reason. Takes at most 2 * `timeout_ms`. After
+    /// this call, every event that the client has recorded is reported as complete, whether or not the work
+    /// has finished. Therefore the client's words must be aborted before this call.
     [[nodiscard]] std::string terminate_client(i32 pid, u32 timeout_ms = 2000) const;
 
-    /// Environment ("NAME=VALUE") of a stage that is to be a client.
+    /// Returns the environment variables ("NAME=VALUE") that make a stage a client.
     [[nodiscard]] std::vector<std::string> client_environment() const;
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
 

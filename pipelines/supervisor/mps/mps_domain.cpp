@@ -55,8 +55,8 @@ bool mps_domain::adopt() {
     serving_ = std::filesystem::read_symlink(folder_ + "/serving", none) == "1" ? 1 : 0;
     enqueue({[part = &other()] { return outcome{"", part->end(0), 0}; }, [](const outcome&) {}, {}});
     const shm::process_id daemon = serving().daemon();
-    // As long as a start may take, because a renewal ends all stages of the domain, and the daemon may merely
-    // be slow.
+    // The limit is as long as a start may take: the daemon may merely be slow, and a renewal would end all
+    // stages of the domain.
     constexpr u32 late_ms = 10'000;
     up_ = daemon.pid != 0 && serving().is_responding(late_ms);
     if (up_) watch_daemon(daemon);
@@ -75,7 +75,7 @@ void mps_domain::name_serving() const {
 void mps_domain::watch_daemon(const shm::process_id& daemon) {
     daemon_ = daemon;
     daemon_pidfd_.reset(shm::open_pidfd(daemon_));
-    if (!daemon_pidfd_) return;  // the daemon is already dead: the next refused client reveals it
+    if (!daemon_pidfd_) return;  // already dead: detected when the next client is refused
     loop_->watch(daemon_pidfd_.get(), EPOLLIN, [this](u32) {
         loop_->forget(daemon_pidfd_.get());
         daemon_pidfd_.reset();
@@ -97,7 +97,7 @@ void mps_domain::make_spare() {
     spare_ = spare_state::making;
     spare_of_ = generation_;
     enqueue({[part = &other()] {
-                 outcome o{"", part->end(0), 0};  // the previous generation, if it has not ended yet
+                 outcome o{"", part->end(0), 0};  // ends the previous generation, if it has not ended yet
                  if (!o.ended) return outcome{"the old MPS server can't be ended", false, 0};
                  part->start();
                  o.why = part->start_server();

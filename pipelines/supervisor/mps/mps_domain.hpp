@@ -35,14 +35,15 @@ namespace carousel::supervisor {
 class mps_domain {
 public:
     mps_domain(const std::string& runtime_directory, event_loop& loop);
-    ~mps_domain();  ///< ends the domain: 1 s for `quit`, then SIGKILL; at most 8 s
+    ~mps_domain();  ///< ends the domain: sends `quit`, and SIGKILL after 1 s; takes at most 8 s
     mps_domain(const mps_domain&) = delete;
     mps_domain& operator=(const mps_domain&) = delete;
 
     /// Blocks until the first daemon listens. Throws device_error.
     void start();
-    /// Takes over the daemon of a dead supervisor as generation 1; ends a spare daemon, or a daemon that was
-    /// being ended. Returns false if no daemon answers; call renew() then.
+    /// Takes over the daemon of a dead supervisor as generation 1. Also ends that supervisor's other daemon,
+    /// if there is one: a spare, or a daemon that was being ended. Returns false if no daemon answers; call
+    /// renew() then.
     [[nodiscard]] bool adopt();
 
     /// Ends a client. The client's words must be aborted first, and its process must be sent SIGCONT, because
@@ -55,9 +56,10 @@ public:
     [[nodiscard]] bool has_spare() const noexcept { return spare_ == spare_state::ready; }
 
     struct renewal {
-        std::function<void(const std::string& why)> up;  ///< empty: the next generation serves; otherwise the
-                                                         ///< reason why it does not
-        std::function<void()> over;  ///< see has_ended(); a further renewal may cancel this call
+        /// `why` is empty if the next generation serves; otherwise it is the reason why it does not.
+        std::function<void(const std::string& why)> up;
+        std::function<void()> over;  ///< called after the attempt to end the old generation, whose result is
+                                     ///< has_ended(); a further renewal may cancel this call
     };
     /// Ends the generation and starts the next one. Both callbacks are called from the event loop, in any
     /// order. Calls of end_client() that were not started are dropped and their `then` is not called: the
@@ -81,8 +83,8 @@ private:
     enum class spare_state : u8 { none, making, ready };
     struct outcome {
         std::string why;
-        bool ended = false;  ///< nothing is left of the earlier generations; the new generation may have any
-                             ///< state
+        /// no process of the earlier generations is left; the new generation may be in any state
+        bool ended = false;
         shm::process_id daemon{};  ///< the new daemon
     };
     struct task {
@@ -111,7 +113,7 @@ private:
     u32 generation_ = 0, ended_ = 0;
     shm::process_id daemon_;
     spare_state spare_ = spare_state::none;
-    u32 spare_of_ = 0;  ///< the generation in which the spare was requested
+    u32 spare_of_ = 0;  ///< the generation that was serving when the spare was requested
     shm::process_id spare_daemon_;
     shm::unique_fd daemon_pidfd_, spare_pidfd_, done_event_;
     std::mutex mutex_;

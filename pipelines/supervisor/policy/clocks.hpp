@@ -50,19 +50,21 @@ namespace carousel::supervisor {
 
 inline constexpr u64 default_heart_timeout_ns = 2'000'000'000;
 
-/// Readings of the process on a seat. Times are CLOCK_MONOTONIC in ns; 0: the clock is not running.
+/// What the clocks and the job words of the process on a seat show. Times are CLOCK_MONOTONIC in ns; 0: the
+/// clock is not running.
 struct process_view {
     seat_state state = seat_state::running;
     bool tool = false;     ///< a debugger is attached, or the process was started by hand
     bool stopped = false;  ///< by a signal
-    /// states of the job words of its epoch: OPEN; SUBMITTED or later; any of these
+    /// open: a job word of the process's epoch is OPEN; submitted: one is SUBMITTED or in a later state;
+    /// has_frame: one is in any of these states
     bool open = false, submitted = false, has_frame = false;
     bool frames_wait = false;  ///< frames wait for this process; may be left false while its heart beats
     u64 processing_ns = 0, device_ns = 0, finishing_ns = 0, pause_ns = 0, heartbeat_ns = 0;
     /// no clock counts time before base_ns; the device clock also does not count time before device_base_ns
     u64 base_ns = 0, device_base_ns = 0;
     u64 frame_timeout_ns = 0;  ///< 0: none
-    bool first_frame = false;  ///< no frame committed yet, and first_frame_timeout_ms applies
+    bool first_frame = false;  ///< the process has committed no frame yet, and first_frame_timeout_ms applies
     u64 heart_timeout_ns = default_heart_timeout_ns;
     u32 device = shm::none;  ///< equal for all processes on one GPU; none: the process computes on the CPU
 };
@@ -83,8 +85,8 @@ enum class offence : u8 { none, heart, processing, finishing, device };
 /// All times are CLOCK_MONOTONIC in nanoseconds.
 class uncounted_time {
 public:
-    /// Excludes `ns` of the time from `from` to `until`, at most the length of that interval. Intervals must
-    /// be in order and must not overlap.
+    /// Excludes `ns` nanoseconds of the interval from `from` to `until`; if `ns` exceeds the interval, the
+    /// whole interval. Intervals must be in order and must not overlap.
     void add(u64 from, u64 until, u64 ns);
     /// Returns the excluded time between two times. Within an interval the excluded time is spread evenly.
     [[nodiscard]] u64 between(u64 from, u64 until) const noexcept;

@@ -3,8 +3,8 @@
 // mps_seats.hpp acts. Properties of stages in an MPS domain (measured; pipelines/docs/failures.md):
 //   - A client whose words are aborted can be ended alone by terminate_client, even in a kernel that never
 //     ends; the client is fenced after terminate_client has succeeded and its pidfd is readable. The words
-//     must be aborted first, because the client's
-//     unfinished events read complete from then on.
+//     must be aborted before that call, because after it the client's unfinished events are reported as
+//     complete.
 //   - A client that dies otherwise (fault, abort, exit, a kill from outside) may end every other client, and
 //     may leave a server that refuses new clients. The whole domain is then renewed: all its stages are
 //     revoked and killed, their frames wait, server and daemon are killed (their end is the fence), and new
@@ -15,10 +15,8 @@
 //     finds the cause, the domain is abandoned for the rest of the run and each stage has a separate context
 //     (attempts, dead letters and failure as without MPS).
 //   - A stage that is starting while the domain ends finds no device. Until all stages have restarted, such a
-//     death
-//     is attributed to the same end of the domain; the recovery log records for each death the end that it
-//     belongs to, and whether
-//     the process caused it.
+//     death is attributed to the same end of the domain. For each death the recovery log records the end of
+//     the domain that the death belongs to, and whether the process caused that end.
 
 #include <algorithm>
 #include <vector>
@@ -36,18 +34,20 @@ struct client_view {
     bool through = false;   ///< every frame of the run has passed its stage
     bool run_ends = false;  ///< the run ends, or is being rebuilt: all processes end
 };
-/// True if the client's death ends the domain. This holds for every death whose effect on the other clients
-/// has no bound. A client that the supervisor ends is ended by terminate_client, unless the client has died
-/// before. Evaluated before the first step of the retirement.
+/// True if the client's death ends the domain, because the death may have affected the other clients in an
+/// unknown way. This is not the case if the supervisor ends the client, because it does so by
+/// terminate_client; but it is the case if the client has died before that call. Evaluated before the first
+/// step of the retirement.
 [[nodiscard]] bool breaks_domain(const client_view& v) noexcept;
 /// To be called when the client's process has ended: true if none of its work runs on the device any more.
 [[nodiscard]] bool device_is_quiet(const client_view& v) noexcept;
 
-/// Reason not to blame a process for its death. device: it received the device's fault, whichever client
-/// caused that; domain: it was ended because the domain ends.
+/// Reason not to blame a process for its death. device: the process received the device's fault, whichever
+/// client caused the fault; domain: the process was ended because the domain ends.
 enum class excuse : u8 { none, device, domain };
 [[nodiscard]] excuse excuse_for(const death& how, bool domain_ends, bool breaks) noexcept;
-/// True if its exit note records that it died by itself, from a cause that does not affect all clients.
+/// True if the exit note of a process records that the process died by itself, from a cause that does not
+/// affect all clients.
 [[nodiscard]] bool died_by_itself(u64 exit_note) noexcept;
 
 /// Counts consecutive faults of the domain without a delivered frame in between. add() returns true if the
@@ -55,8 +55,8 @@ enum class excuse : u8 { none, device, domain };
 struct fault_row {
     u32 in_row = 0;
     u64 moved_at_last = 0;
-    u32 generation = 0;  ///< generation of the domain's last fault; all clients of a generation die from its
-                         ///< fault, which counts once
+    u32 generation = 0;  ///< generation of the domain's last fault; the fault counts once, although all
+                         ///< clients of the generation die from it
     [[nodiscard]] bool add(u64 frames_moved) noexcept;
 };
 inline constexpr u32 max_faults_in_row = 3;
@@ -85,9 +85,9 @@ struct mps_trial {
     [[nodiscard]] bool is_blamed(u32 stage) const noexcept {
         return std::find(blamed.begin(), blamed.end(), stage) != blamed.end();
     }
-    /// The stage needs a separate GPU context.
+    /// True if the stage needs a separate GPU context.
     [[nodiscard]] bool is_alone(u32 stage) const noexcept { return stage == on_trial || is_blamed(stage); }
-    /// `suspects` are in the order of their trials. Empty: no trial.
+    /// `suspects` are in the order of their trials; if there are none, no trial begins.
     void begin(std::vector<u32> suspects) noexcept {
         waiting = std::move(suspects);
         next();

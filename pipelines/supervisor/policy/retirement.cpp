@@ -23,12 +23,12 @@ struct row {
     u8 steps;  ///< the steps in which the action is done
 };
 
-// In the order in which a poll goes through them. R1 to R5 are the steps of ring/PROTOCOL.md.
+// The actions, in the order in which a poll goes through them. R1 to R5 are the steps of ring/PROTOCOL.md.
+// renew_domain waits until the words are revoked, because the end of the server completes their events.
 constexpr row sequence[] = {
-    {A::succeed, in({S::condemned})},                // R1
-    {A::revoke, in({S::doomed, S::fenced_early})},   // R2
-    {A::renew_domain, in({S::revoked, S::fenced})},  // after the words, because the server then completes
-                                                     // their events
+    {A::succeed, in({S::condemned})},               // R1
+    {A::revoke, in({S::doomed, S::fenced_early})},  // R2
+    {A::renew_domain, in({S::revoked, S::fenced})},
     {A::kill, in({S::doomed, S::revoked, S::fenced_early, S::fenced, S::reclaimed})},  // R3
     {A::requeue, in({S::doomed, S::revoked, S::fenced_early, S::fenced})},             // R4
     {A::judge, in({S::doomed, S::revoked, S::fenced_early, S::fenced, S::reclaimed})},

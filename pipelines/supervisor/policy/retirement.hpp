@@ -25,7 +25,7 @@ enum class retirement_step : u8 { working, condemned, doomed, revoked, fenced_ea
 inline constexpr u8 retirement_steps = 7;
 [[nodiscard]] const char* name_of(retirement_step s) noexcept;
 
-/// In the order in which a poll goes through them.
+/// The actions, in the order in which a poll goes through them.
 enum class retirement_action : u8 {
     succeed,  ///< R1: promote the standby, or appoint an entry; then record the known facts of the death,
               ///< mark the entry DOOMED, and give the seat to the successor
@@ -41,7 +41,7 @@ inline constexpr u8 retirement_actions = 8;
 [[nodiscard]] const char* name_of(retirement_action a) noexcept;
 
 [[nodiscard]] bool is_done_in(retirement_step step, retirement_action action) noexcept;
-/// The step after the action has succeeded.
+/// Returns the step that the process is in after the action has succeeded.
 [[nodiscard]] retirement_step step_after(retirement_step step, retirement_action action) noexcept;
 
 /// True if the process has had enough time to end by itself. A process that leaves after the last frame of
@@ -57,10 +57,11 @@ struct kill_view {
 };
 [[nodiscard]] bool kill_is_due(const kill_view& v) noexcept;
 
-/// True if the restart policy can be applied: at once if the cause is known, or if the process has delivered
-/// frames (then other stages wait for its successor, and an unknown death counts as external). A process that
-/// delivered no frame and left no note is judged by its exit status; so is a process without a successor,
-/// because the cause of its death must be reported.
+/// True if the restart policy can be applied now. It is applied at once if the cause of the death is known.
+/// It is also applied at once if the process has delivered frames, because other stages wait for its
+/// successor; a death of unknown cause then counts as external. In two cases the policy waits for the exit
+/// status: if the process delivered no frame and left no note, and if it gets no successor, because then the
+/// cause of its death must be reported.
 struct verdict_view {
     bool cause_known = false, ended = false, delivered = false, through = false, never_restarted = false,
          leaving = false, kill_sent = false;

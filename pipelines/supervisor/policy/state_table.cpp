@@ -50,8 +50,8 @@ constexpr row table[] = {
 
     {S::stopped, E::resume, S::running, A::resume},
     {S::stopped, E::pause, S::stopped, A::none},
-    {S::stopped, E::ready, S::stopped, A::suspend},  // the run was adopted while the stage's successor was
-                                                     // starting
+    {S::stopped, E::ready, S::stopped, A::suspend},  // the successor of a paused process was starting when
+                                                     // the run was adopted by this supervisor
     {S::stopped, E::died_outside, S::starting, A::start},
     {S::stopped, E::died_fresh, S::backoff, A::delay},
     {S::stopped, E::died_spent, S::starting, A::start},
@@ -153,7 +153,7 @@ seat_action seat_machine::on(seat_event e, u64 now) noexcept {
     const bool for_ever = e == E::died_exposed;
     if (for_ever) e = E::died_fresh;
     if (e == E::resume && paused_ && (state_ == S::starting || state_ == S::backoff)) {
-        paused_ = false;  // the pause was that of the process that died; its successor will run
+        paused_ = false;  // the paused process has died; its successor will not be paused
         return A::none;
     }
     for (const row& r : table) {

@@ -29,9 +29,9 @@ enum class seat_event : u8 {
     ready,          ///< it is LIVE
     died_outside,   ///< killed from outside, or restarted by a command
     died_fresh,     ///< died by its own fault; this process had committed no frame
-    died_exposed,   ///< like died_fresh, but by a signal, in a process that external peers can reach
+    died_exposed,   ///< like died_fresh, but the process died by a signal, and external peers can reach it
     died_spent,     ///< died by its own fault, after it had committed frames
-    died_for_good,  ///< a death after which the seat is never restarted (exit code, policy)
+    died_for_good,  ///< died in a way (exit code, policy) after which the seat is never restarted
     died_refusing,  ///< reported at its start that it cannot run with this configuration (exit code 2)
     finished,       ///< exited after the last frame of the run
     due,            ///< the delay is over
@@ -63,20 +63,22 @@ inline constexpr u32 max_fresh_deaths = 5;
 /// Text for the death of a process that was ended because another process had broken their MPS domain.
 inline constexpr const char* with_domain_text = "with its MPS domain";
 
-/// The same for a process that was ended either to be tried alone in a separate GPU context, or to return to
-/// the domain.
+/// Text for the death of a process that was ended either to be tried alone in a separate GPU context, or to
+/// return to the domain.
 inline constexpr const char* moved_text = "moved into or out of its MPS domain";
 
-/// The same for a death by a signal from outside, before the process is reaped; with a GPU context, reaping
-/// takes about 90 ms.
+/// Text for a death by a signal from outside, shown until the process is reaped; if the process has a GPU
+/// context, this takes about 90 ms.
 inline constexpr const char* death_by_signal_text = "killed";
 
 /// Known facts of the end of a process.
 struct death {
-    bool outside = false;            ///< a signal from outside, `carousel kill`, or `carousel restart`
+    bool outside = false;  ///< the process was ended by a signal from outside, by `carousel kill` or by
+                           ///< `carousel restart`
     bool restart_requested = false;  ///< `carousel restart`: the seat is restarted whatever its policy is
-    bool known = false;  ///< exit code and signal below come from the kernel or from the process itself
-    int exit_code = 0;   ///< when signal == 0
+    /// the exit code and the signal below are known: they come from the kernel or from the process itself
+    bool known = false;
+    int exit_code = 0;  ///< when signal == 0
     int signal = 0;
     bool deadline = false;       ///< killed by the supervisor for a missed deadline
     bool was_ready = false;      ///< the process had reported that it is ready
@@ -104,10 +106,11 @@ public:
     [[nodiscard]] u64 since_ns() const noexcept { return since_ns_; }
     [[nodiscard]] u64 delay_ns() const noexcept { return delay_ns_; }  ///< of the last seat_action::delay
     [[nodiscard]] u32 fresh_deaths() const noexcept { return fresh_deaths_; }
-    /// A process of the seat has worked: if a later process cannot be started, a file must have changed.
+    /// True if a process of the seat has worked: if a later process cannot be started, a file must have
+    /// changed.
     [[nodiscard]] bool proven() const noexcept { return proven_; }
-    /// `carousel stop` was called, and none of `cont`, `down` and `up` after that: the process, or its
-    /// successor, is paused.
+    /// True if `carousel stop` was called, and none of `cont`, `down` and `up` was called after that: the
+    /// process, or its successor, is paused.
     [[nodiscard]] bool paused() const noexcept { return paused_; }
     /// Restores the value of a previous supervisor, or of a previous control block.
     void restore_paused(bool paused) noexcept { paused_ = paused; }
