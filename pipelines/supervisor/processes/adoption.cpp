@@ -55,7 +55,7 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
               : w.state == entry_state::doomed ? retirement_step::doomed
                                                : retirement_step::working;
     p->port = is_port(t, s);
-    p->elsewhere = p->port;  // the namespace of its pid is not known any more
+    p->elsewhere = p->port;  // the pid namespace of the program is not known any more
     if (!is_fenced(*p) && !p->port) p->pidfd = open_claimer(e, run_id);
     p->ended = p->port ? is_fenced(*p) || p->pid == 0 || port_has_ended(t, *p) : !p->pidfd;
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
@@ -75,19 +75,18 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         p->by_supervisor = r.by_supervisor;
         p->counted = r.counted;
         if (p->counted)
-            p->signalled_ns = 0;  // the time of the signal counts only until the death was
-                                  // detected
+            p->signalled_ns = 0;  // the time of the signal is used only until the death is detected
         p->judged = p->judged || r.judged;
         p->how.outside = r.outside;
         p->how.restart_requested = r.restart_requested;
         p->how.deadline = r.deadline;
     }
-    // The MPS domain's generation of the dead supervisor is the first generation of this supervisor. A client
-    // that is fenced has no device work left.
+    // The generation that the MPS domain had under the dead supervisor is generation 1 for this supervisor. A
+    // client that is fenced has no device work left.
     const bool client = wants_domain(t, s) && p->pid != 0 && !p->by_hand;
     p->mps.generation = client ? t.domain->generation() : 0;
     p->mps.terminated = is_fenced(*p);
-    // spawned after the state was written
+    // the process was spawned after the state file was written
     if (p->pid != 0 && std::find(s.pids.begin(), s.pids.end(), p->pid) == s.pids.end()) {
         if (!s.pids.empty()) {
             ++s.restarts;
@@ -102,8 +101,8 @@ void find_processes(process_table& t, seat& s, const std::string& run_id,
                     const std::vector<process_record>& remembered, found_processes& n) {
     const ring::seat_word sits = ring::seat_word::of(ring::load(t.c->seat[s.index].current));
     if (sits.entry != shm::none)
-        ring::revoke(*t.c, s.index, 0);  // matters for a first start: the dead supervisor may only have
-                                         // appointed the entry
+        ring::revoke(*t.c, s.index, 0);  // needed if this is a first start: the dead supervisor may have
+                                         // appointed the entry without passing the words on to it
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const entry_word w = entry_word::of(ring::load(t.c->entry[k].identity));
         if (w.seat != s.index || w.state == entry_state::damaged)
@@ -138,7 +137,7 @@ void resume_seat(process_table& t, seat& s) {
     const u64 now = now_ns();
     const seat_state before = s.machine.state();
     const bool paused = ring::load(t.c->seat[s.index].paused) != 0;
-    s.machine.restore_paused(paused);  // also for a dead process: its successor is paused
+    s.machine.restore_paused(paused);  // also if the process is dead: the pause then applies to its successor
     for (auto& p : s.gone) {
         ring::doom(*t.c, p->incarnation.entry);
         if (p->seen_dead_ns == 0) p->seen_dead_ns = now;
@@ -157,7 +156,8 @@ void resume_seat(process_table& t, seat& s) {
                          s.machine.since_ns(), s.machine.fresh_deaths());
         s.start_wanted = false;
         watch_process(t, s, p);
-        if (is_doomed(p) || p.by_supervisor) {  // the process is about to exit, or its replacement had begun
+        if (is_doomed(p) || p.by_supervisor) {  // the process is about to exit, or the dead supervisor had
+                                                // begun to replace it
             p.step = retirement_step::working;
             retire(t, s);
         }
@@ -168,14 +168,14 @@ void resume_seat(process_table& t, seat& s) {
         process& p = *s.now;
         p.ended_ns = now;
         if (p.pid != 0 && rests(before))
-            // started after the state was written
+            // the process was started after the state file was written
             s.machine.resume(seat_state::starting, now, s.machine.fresh_deaths());
         p.step = retirement_step::working;  // the retirement begins with its first step
         const bool unclaimed = p.pid == 0;
         retire(t, s);
-        if (!unclaimed) return;  // the verdict on the holder's death has determined the state
+        if (!unclaimed) return;  // the verdict on the holder's death has set the state
     }
-    // `carousel down STAGE`, almost complete
+    // `carousel down STAGE` was called, and the process has ended
     if (before == seat_state::stopping) s.machine.on(seat_event::died_outside, now);
     if (!successor_is_wanted(
             {before, std::any_of(s.gone.begin(), s.gone.end(), [](const auto& p) { return !p->judged; })}))

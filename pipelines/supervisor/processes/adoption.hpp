@@ -24,7 +24,7 @@ namespace carousel::supervisor {
 
 // ---- decisions
 
-/// The role of an entry of the seat, as the second supervisor finds it.
+/// The role in which the second supervisor finds an entry of the seat.
 enum class found_entry : u8 {
     unowned,  ///< unused, or fenced and free for reuse
     standby,
@@ -33,10 +33,10 @@ enum class found_entry : u8 {
 };
 [[nodiscard]] found_entry what_is(const ring::entry_word& entry, bool named_by_seat, bool reusable) noexcept;
 
-/// A seat without a living process; `before`: its state so far.
+/// Facts about a seat that has no living process; `before`: the seat's last state.
 struct vacancy_view {
     seat_state before = seat_state::starting;
-    bool died_unjudged = false;  ///< a death that has not been judged yet determines the next state
+    bool died_unjudged = false;  ///< a death is not judged yet: its verdict will determine the state
 };
 /// True if a successor must be started: the seat is not at rest, and none of its deaths remains to be judged.
 [[nodiscard]] bool successor_is_wanted(const vacancy_view& v) noexcept;
@@ -52,7 +52,7 @@ struct found_processes {
 /// processes that exist; `state` (the last result of state_json(), or null) has the counters and the pending
 /// actions. Retires dead processes; starts none before memory_is_there().
 found_processes adopt_processes(process_table& t, const nlohmann::json& state, const std::string& run_id);
-/// Seats whose process is alive and has not reconnected yet.
+/// Returns the seats whose process is alive and has not reconnected yet.
 [[nodiscard]] std::vector<const seat*> not_returned(const process_table& t);
 /// Logs the output that a stage wrote while no supervisor read it. To be called after the stage has reported
 /// that it writes elsewhere, or has died: output written after the call would be lost.

@@ -16,7 +16,7 @@ constexpr u64 late_tick_ns = 3 * normal_tick_ns;
 constexpr u64 window_length_ns = 100 * ns_per_ms;  ///< the usual period of a CPU quota
 constexpr u64 groups_every_ns = ns_per_s;          ///< a process may be moved, and a quota set, at any time
 constexpr u64 claim_within_ns = 5 * ns_per_s;
-/// At least 1/least_share of any time counts, so every deadline passes in the end.
+/// At least 1/least_share of every interval counts, so every deadline is reached in the end.
 constexpr u64 least_share = 100;
 
 }  // namespace
@@ -61,8 +61,7 @@ void cgroup_watch::tick(u64 now) {
     const auto quota = groups_.cpu();
     const std::string file = quota ? quota->file : "";
     if (file != quota_file_)
-        throttled_ns_ = groups_.throttled_ns();  // because other groups have other
-                                                 // counters
+        throttled_ns_ = groups_.throttled_ns();  // because these are other groups, which have other counters
     quota_file_ = file;
     read_oom(now);
 }
@@ -76,7 +75,8 @@ void cgroup_watch::read_oom(u64 now) {
         oom_unclaimed_ += *count - *oom_seen_;
         oom_at_ns_ = now;
     } else if (now > oom_at_ns_ + claim_within_ns) {
-        oom_unclaimed_ = 0;  // because the kill ended a process that is not a stage
+        oom_unclaimed_ = 0;  // because the kill has ended a process that is not a stage: no stage's death was
+                             // attributed to it in time
     }
     oom_seen_ = count;
 }

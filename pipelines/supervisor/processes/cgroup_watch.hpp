@@ -23,8 +23,8 @@ public:
     [[nodiscard]] const uncounted_time& uncounted() const noexcept { return uncounted_; }
     /// Returns the part of the time since the last call that must not be counted.
     [[nodiscard]] u64 consume_uncounted_ns() noexcept;
-    /// A log message with the quota's file, returned once after the quota has stopped the run for more than
-    /// half of a second. Otherwise "".
+    /// Returns a log message with the quota's file, once, after a second in which the quota has stopped the
+    /// run for more than half of the time. Otherwise "".
     [[nodiscard]] std::string log_text();
     /// To be called when a process has died by SIGKILL from an unknown sender. True if the out-of-memory
     /// killer has ended a process of the group in the last seconds and no other death has been attributed to
@@ -41,7 +41,7 @@ private:
     std::string quota_file_;  ///< "": no quota
     u64 checked_ns_ = 0;      ///< time at which the groups were last read from /proc
     u64 ticked_ns_ = 0, window_ns_ = 0, starved_ns_ = 0;
-    u64 throttled_ns_ = 0;  ///< the counter at the beginning of the window
+    u64 throttled_ns_ = 0;  ///< value of the groups' throttling counter at the beginning of the window
     uncounted_time uncounted_;
     u64 untaken_ns_ = 0, second_ns_ = 0, stopped_ns_ = 0;
     bool reported_ = false;

@@ -144,10 +144,10 @@ std::string accept_stage(process_table& t, int connection, shm::peer_process pee
         ring::revoke(*t.c, s->index, 0);
         auto p = std::make_unique<process>();
         p->incarnation = s->successor;
-        p->by_hand = p->tool = true;  // a user is debugging it: no deadline
+        p->by_hand = p->tool = true;  // a user is debugging the process, so it has no deadline
         p->spawned_ns = now_ns();
         if (why = adopt_process(t, *s, *p, std::move(peer)); !why.empty())
-            return why;  // returned before the seat is taken
+            return why;  // the seat is not taken yet
         s->successor = {};
         s->now = std::move(p);
         s->machine.on(seat_event::spawned, now_ns());
@@ -176,8 +176,8 @@ std::string accept_stage_return(process_table& t, int connection, shm::peer_proc
         // cannot have been reused.
         const bool same = p && p->incarnation.entry == entry && p->pid == peer.id.pid && peer.pidfd &&
                           p->connection < 0 && !p->ended && !has_ended(p->pidfd.get());
-        return same && (p->incarnation.epoch == epoch || epoch == 0);  // the process may have been promoted
-                                                                       // since it wrote this
+        // epoch 0: the process was a standby when it sent the message, and may have been promoted since then
+        return same && (p->incarnation.epoch == epoch || epoch == 0);
     };
     const bool standby = is_it(s.standby);
     if (!standby && !is_it(s.now)) return "the seat already has a successor";
@@ -205,7 +205,8 @@ std::string accept_stage_return(process_table& t, int connection, shm::peer_proc
         if (s.machine.state() == seat_state::starting)
             apply_seat_action(t, s, s.machine.on(seat_event::ready, now_ns()), nullptr);
     }
-    // The kernel has continued a paused stage when it lost its parent (SIGHUP, SIGCONT to an orphaned group).
+    // When a paused stage lost its parent, the kernel continued the stage (an orphaned process group gets
+    // SIGHUP and SIGCONT), so the stage is stopped again.
     if (s.machine.state() == seat_state::stopped) shm::signal_pidfd(p.pidfd.get(), SIGSTOP);
     return "";
 }

@@ -60,7 +60,8 @@ bool has_work(const process_table& t, const seat& s, const process& p) noexcept 
     return false;
 }
 
-/// Moves a stage's processes into the domain or out of it, as wants_domain() requires now.
+/// Moves those processes of a stage into the domain, or out of it, that are not where wants_domain() requires
+/// them to be.
 void move_stage(process_table& t, u32 stage) {
     for (auto& s : t.seats) {
         if (s->stage != stage || !s->now || s->now->by_hand) continue;
@@ -117,8 +118,9 @@ bool has_stood_trial(const process_table& t) noexcept {
     });
 }
 
-// Called for each excused death that was not injected. Deaths of stages that were starting count, too:
-// otherwise a new server in which no stage can start would be renewed indefinitely.
+// Counts a fault of the domain, once per generation; called for each excused death that was not injected.
+// Deaths of stages that were starting count, too: otherwise a new server in which no stage can start would be
+// renewed indefinitely.
 void count_fault(process_table& t, u32 generation) {
     if (generation == t.faults.generation) return;
     t.faults.generation = generation;
@@ -238,8 +240,8 @@ void renew_domain(process_table& t, const std::string& why) {
             if (s->standby && s->standby->mps.generation == over) end_standby(*s);
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
             if (!died_by_itself(
-                    // otherwise this process died by itself as well, not only the process whose death was
-                    // detected first
+                    // otherwise this process has also died by itself, in addition to the process whose death
+                    // was detected first
                     ring::load(t.c->entry[s->now->incarnation.entry].exit_note))) {
                 s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor =
                     s->now->mps.with_domain = true;
@@ -258,7 +260,7 @@ void renew_daemon(process_table& t) {
         for (auto& p : s->gone) {
             if (p->mps.generation != over) continue;
             if (!is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks) report_end(t, *s, *p);
-            // also the processes that wait for terminate_client
+            // this includes the processes that wait for terminate_client
             if (!p->ended && p->pidfd) shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         }
     }

@@ -12,21 +12,22 @@ void use_domain(process_table& t, mps_domain* domain);
 [[nodiscard]] bool wants_domain(const process_table& t, const seat& s) noexcept;
 [[nodiscard]] bool may_start(const process_table& t, const seat& s) noexcept;
 [[nodiscard]] bool death_breaks_domain(const process_table& t, const seat& s, const process& p) noexcept;
-/// True if a process that has ended can no longer write, including its device work.
+/// For a process that has ended: true if its device work can no longer write either.
 [[nodiscard]] bool fence_is_known(const process_table& t, const process& p) noexcept;
-/// Marks the death of an innocent process as not caused by that process.
+/// If the process did not cause its own death, marks the death as caused from outside.
 void excuse_process(const process_table& t, process& p) noexcept;
 /// True if the process must be ended by terminate_client instead of by a signal.
 [[nodiscard]] bool can_terminate_client(const process_table& t, const process& p) noexcept;
 /// Ends a client whose words are aborted. The server cannot end a stopped process, so the process is
 /// continued first; it then finds that it is revoked.
 void end_client(process_table& t, const process& p);
-/// Called if the death of `p` ends the domain.
+/// To be called if the death of `p` ends the domain.
 void domain_breaks(process_table& t, seat& s, process& p);
 /// Condemns all clients; the daemon is renewed when their words are revoked (work::renew_domain).
 void renew_domain(process_table& t, const std::string& why);
 void renew_daemon(process_table& t);
-/// To be called when the verdict on `p` is known: ends a trial (mps_policy.hpp) if this verdict decides it.
+/// To be called when the death of `p` has been judged: if the verdict is the result of a trial
+/// (mps_policy.hpp), the trial ends.
 void update_trial(process_table& t, const seat& s, const process& p);
 /// Reports which deaths belong together and which of them are not the process's own fault (for `carousel
 /// chaos`).

@@ -95,8 +95,8 @@ std::optional<u64> tail_of(const process_table& t, u32 link) noexcept {
     return shm::tail_word::unpack(raw);
 }
 
-/// Returns the lowest tail of the rings that the stage reads: every frame below it has left all these rings.
-/// Returns nothing if a tail is damaged.
+/// Returns the lowest tail of the rings that the stage reads: every frame below this tail has left all these
+/// rings. Returns nothing if a tail is damaged.
 std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     std::optional<u64> lowest = ~u64{0};
     for_each_blocking_group(t, stage, [&](u32 link, u32) {
@@ -106,9 +106,9 @@ std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
-/// Returns a frame number from which on no stage has begun a frame. A process that has read CLOSED lets
-/// frames bypass the group, but only frames that were in a ring at that moment. The numbers of such frames
-/// are below the result. Returns nothing if a tail is damaged.
+/// Returns a number F: no stage has begun frame F or a later frame. A process that has read CLOSED lets
+/// frames bypass the group, but only frames that were in a ring at that moment; the numbers of these frames
+/// are below F. Returns nothing if a tail is damaged.
 std::optional<u64> first_not_begun(const process_table& t) noexcept {
     u64 first = t.made->first_ring_sequence;
     for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k) {
@@ -150,7 +150,8 @@ std::string seat_port(process_table& t, shm::peer_process peer, const run::hello
     if (std::string why = occupied(s, again); !why.empty()) return why;
     if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
     if (!s.successor) return "too many processes of this run have not ended yet: try again";
-    ring::revoke(*t.c, s.index, 0);  // because IDLE words of a fresh block have epoch 0
+    // passes the seat's words on to its first process: the IDLE words of a fresh block have epoch 0
+    ring::revoke(*t.c, s.index, 0);
     auto p = std::make_unique<process>();
     p->incarnation = s.successor;
     p->port = true;

@@ -9,8 +9,8 @@
 //     pidfd that the program has sent, can then be polled but not signalled;
 //   - the program's lock on FOLDER/port-SEAT-EPOCH.lock is free: this is for a second supervisor, which has
 //     no pidfd of the program. The program takes the lock before its claim and holds it until after its last
-//     mapping. The lock is on a descriptor above the driver's, so the kernel releases the lock only after it
-//     has released the process's memory and device.
+//     mapping. The lock's descriptor has a higher number than the driver's descriptors, so the kernel
+//     releases the lock only after it has released the process's memory and device.
 
 #include "control/stage_message.hpp"
 #include "shm/process_id.hpp"
@@ -25,7 +25,7 @@ namespace carousel::supervisor {
 /// after the end of another process has been detected.
 [[nodiscard]] std::string seat_port(process_table& t, shm::peer_process peer, const run::hello_message& hello,
                                     std::vector<shm::unique_fd>& fds, bool& again, seat*& in);
-/// For a process without a pidfd (adopted): true if its lock has been released.
+/// For an adopted process, which has no pidfd: true if its lock has been released.
 [[nodiscard]] bool port_has_ended(const process_table& t, const process& p);
 void remove_port_lock(const process_table& t, const process& p) noexcept;
 /// Describes how the program's use of the port ended, for tables and messages.
@@ -33,24 +33,26 @@ void remove_port_lock(const process_table& t, const process& p) noexcept;
 /// Throws config_error if the seat is a port's: `command` applies only to processes of the run.
 void require_no_port(const process_table& t, const seat& s, const char* command);
 
-// Readers that are absent by configuration: a port with vacant = "skip" and no program in it, and an optional
-// sink whose instances have all failed. Frames bypass them: their groups are closed and no ring waits for
-// them. Only this file closes and opens groups. The claims on disk (stores/ledger_store.hpp) determine which
-// frames count as lost or awaited. This file also changes the claims: a claim is suspended before its group
-// is closed, and resumed after its group is open again. A supervisor that dies between these steps leaves the
-// claim suspended. The next supervisor completes the steps, because settle_absent_readers() compares the
-// groups with the seats at each tick. A damaged word changes nothing: the next tick tries again.
+// Two kinds of readers may be absent: a port with vacant = "skip" while no program is attached to it, and an
+// optional sink after all its instances have failed. Frames bypass an absent reader: its groups are closed,
+// and no ring waits for it. Only this file closes and opens groups. The claims on disk
+// (stores/ledger_store.hpp) determine which frames count as lost or awaited. This file also changes the
+// claims: a claim is suspended before its group is closed, and resumed after its group is open again. A
+// supervisor that dies between these steps leaves the claim suspended. The next supervisor completes the
+// steps, because settle_absent_readers() compares the groups with the seats at each tick. A damaged word
+// changes nothing: the next tick tries again.
 
-/// True if the stage is such a reader and is absent. For any other stage that is vacant, down or in backoff,
-/// the rings wait.
+/// True if the stage is an absent reader. For any other stage that is vacant, down or in backoff, the rings
+/// wait.
 [[nodiscard]] bool is_absent(const run_setup& setup, const seat_list& seats, u32 stage);
 /// Lets frames bypass the stage until it has a process again.
 void skip_frames(process_table& t, u32 stage);
 /// Makes the rings wait for the stage again. An optional sink then has a claim on every frame that no stage
-/// has begun so far, and receives the frames in the rings that have not bypassed it yet. To be called before
-/// the stage's process may start to read.
+/// has begun yet. It also receives those frames that are still in the rings and have not bypassed it. To be
+/// called before the stage's process may start to read.
 void await_again(process_table& t, u32 stage);
-/// Called in each tick, so that the words reflect the absence also in a rebuilt block and after a takeover.
+/// Closes the groups of absent readers, and opens them when the readers are back. Called in each tick, so
+/// that the groups are also correct in a rebuilt block and after a takeover.
 void settle_absent_readers(process_table& t);
 
 }  // namespace carousel::supervisor

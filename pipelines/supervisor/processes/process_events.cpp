@@ -51,8 +51,8 @@ std::string describe_end(const exit_status& e) {
     return e.signal != 0 ? fmt::format("signal {}", e.signal) : fmt::format("exit code {}", e.exit_code);
 }
 
-/// Returns the stage that writes a link of the run's plan, and which of its outputs; nothing if there is
-/// none.
+/// Returns the stage that writes the link, and the output of that stage that is the link; nothing if no stage
+/// of the plan writes it.
 std::optional<ring_place> ring_place_of(const process_table& t, u32 link) {
     if (link >= std::min(t.made->links, shm::max_links)) return std::nullopt;
     const u32 stage = t.made->link[link].stage;
@@ -89,8 +89,8 @@ std::string text_of_header(const process_table& t, const ring::wild_write& to) {
                        ring::load(t.c->frames[to.index].header[to.slot].ring_sequence), to.offset);
 }
 
-/// Names the owner by a name from the run's own plan, because the place comes from a process that has just
-/// made a wild write.
+/// Returns the owner's name. The name is taken from the run's own plan, because the place was stored by a
+/// process that had just made a wild write.
 std::string text_of_owner(const process_table& t, shm::block_part part, u32 index) {
     const auto stage = [&](u32 k) { return k < t.setup->stages.size() ? t.setup->stages[k].spec.name : ""; };
     switch (part) {
@@ -124,8 +124,8 @@ std::string text_of_owner(const process_table& t, shm::block_part part, u32 inde
 
 struct part_text {
     shm::block_part part;
-    const char* text;   ///< followed by the owner
-    const char* spare;  ///< for a row that the run does not use
+    const char* text;   ///< the owner's name follows
+    const char* spare;  ///< the text if the run does not use this row
 };
 constexpr part_text part_texts[] = {
     {shm::block_part::head, "the head of the control block", ""},
@@ -177,11 +177,11 @@ bool found_late(const process& p) {
 
 }  // namespace
 
-// ---- its pidfd and its log
+// ---- the pidfd and the log of a process
 
 void watch_process(process_table& t, seat& s, process& p) {
-    // Processes move from seat::now to seat::gone but stay at the same address, until supervise_seats()
-    // erases them (and forgets the fds).
+    // The handlers keep references to the process: its address stays the same when the object moves from
+    // seat::now to seat::gone, and supervise_seats() forgets the fds when it erases the object.
     if (p.pidfd) watch_exit(t, s, p);
     if (p.log.fd() >= 0) watch_log(t, s, p);
 }
@@ -225,10 +225,11 @@ void process_exited(process_table& t, seat& s, process& p) {
         if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
         note_out_of_memory(t, s, p);
         excuse_process(t, p);
-        if (p.mps.excused && p.mps.broke) report_end(t, s, p);  // the process had left no note
+        // not reported before, because the process had left no note
+        if (p.mps.excused && p.mps.broke) report_end(t, s, p);
     }
     if (p.judged && p.how.known && s.last_exit_pid == p.pid && s.last_exit == death_by_signal_text) {
-        s.last_exit = describe(p.how);  // because the kernel has now reported the cause
+        s.last_exit = describe(p.how);  // the kernel has now reported the cause
         t.recoveries.report({s.label, p.pid, p.incarnation.epoch, s.last_exit, 0, 0, 0, 0, false});
     }
     if (!is_doomed(p)) return retire(t, s);
@@ -295,7 +296,7 @@ void port_left(process_table& t, int connection) {
     }
 }
 
-// ---- its words and its clocks
+// ---- the words and the clocks of a process
 
 void poll_ports(process_table& t, seat& s) {
     const auto check = [&](process& p) {
@@ -348,7 +349,7 @@ std::string place_in_slot(const nlohmann::json& format, u64 offset) {
             name = (offset - begin < p.bytes() ? "plane " : "after plane ") + p.name;
         }
     } catch (const error&) {
-        name = "the slot";  // the offset in the slot suffices
+        name = "the slot";  // without a plane, the offset in the slot is printed
     }
     return fmt::format("{}, offset {}", name, offset - begin);
 }

@@ -18,20 +18,22 @@ void process_exited(process_table& t, seat& s, process& p);
 
 void connection_closed(process_table& t, int connection);
 void stage_is_ready(process_table& t, int connection);
-/// The process is LIVE, or ready to take over: its entry contains its start time, which from now on is
-/// checked against the value recorded here. A port's program is never identified by its start time.
+/// To be called when the process is LIVE, or is a standby that is ready. Records the start time that the
+/// process has written into its entry; from now on the entry is checked against the recorded value. A port's
+/// program is never identified by its start time.
 void mark_ready(process& p);
-/// A stage whose RETURN was accepted now writes into its new pipe.
+/// A stage whose RETURN was accepted has begun to write into its new pipe.
 void stage_returned(process_table& t, int connection);
 /// The program at a port has unmapped all memory of the run; its process continues.
 void port_left(process_table& t, int connection);
-/// The exit of an adopted port program can be detected only by its lock.
+/// Checks the locks of adopted port programs, because their exit can be detected only by the lock.
 void poll_ports(process_table& t, seat& s);
 
 /// Reads the last note of a dying process before the kernel reports its end, which takes about 90 ms for a
 /// process with a GPU context.
 void read_exit_note(const process_table& t, process& p) noexcept;
-/// The process on the seat has missed a deadline, which `what` describes: it is replaced.
+/// To be called when the process on the seat has missed a deadline, which `what` describes: replaces the
+/// process.
 void deadline_missed(process_table& t, seat& s, const std::string& what);
 
 // Describes the target of a wild write, based on the data that the dying process has stored in its entry

@@ -8,8 +8,8 @@
 //                       decides, and the consequences       seat_commands.hpp  user commands
 //   watch.hpp           deadlines, ticks, why a run stands still
 //
-// The state that exists only in this process is saved for a successor (seats_to_json()).
-// One thread; nothing in any of these files blocks.
+// The state that exists only in this process is saved for a second supervisor (state_json()). One thread;
+// nothing in any of these files blocks.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -44,9 +44,10 @@ struct domain_part {
     bool terminated = false;   ///< terminate_client has ended all work of the process
     bool breaks = false;       ///< the death of the process ends the domain
     bool broke = false;        ///< the death was handled as the end of the domain
-    bool with_domain = false;  ///< the process is ended because its domain is ended
-    bool moved = false;        ///< the process is ended to be moved: into its domain, or into its own context
-    bool excused = false;      ///< the process is not blamed for its own death
+    bool with_domain = false;  ///< the process was ended because its domain ends
+    bool moved = false;  ///< the process is ended so that its successor works in the domain, or in a context
+                         ///< of its own
+    bool excused = false;  ///< the process is not blamed for its own death
 };
 
 /// One process. While the process works, it is in seat::now. From the time when its entry is doomed until its
@@ -63,7 +64,7 @@ struct process {
     int connection = -1;        ///< the process's liveness socket, owned by the engine
     bool by_hand = false, tool = false;
     bool port = false;          ///< an external program (port_seats.hpp): never signalled
-    bool elsewhere = false;     ///< the pid is of another namespace: for display only
+    bool elsewhere = false;     ///< the pid is one of another pid namespace: it is only displayed
     bool has_detached = false;  ///< the program has unmapped all memory of the run, and continues to run
     bool standing_by = false;   ///< a standby that has reported that it is ready to take over
     log_pipe log;
@@ -75,13 +76,13 @@ struct process {
     death how;
     int user_signal = 0;   ///< sent by `carousel kill`: such a death counts as a death from outside, whatever
                            ///< the signal
-    bool leaving = false;  ///< has closed its connection but is not dead yet: it exits by itself
+    bool leaving = false;  ///< the process has closed its connection and is not dead yet: it exits by itself
     bool by_supervisor = false;  ///< the process was alive when it was condemned: because of a deadline,
                                  ///< `restart` or `down`
     bool counted = false;        ///< the death is included in the account
     bool kill_sent = false, ended = false;
     bool judged = false;    ///< the restart policy has been applied
-    bool requeued = false;  ///< at least once: the frames of the process are back in the queue
+    bool requeued = false;  ///< the frames of the process have been requeued at least once
     ring::blame why = ring::blame::none;
     std::vector<u64> sequences;  ///< frames in flight when the death was detected
     /// Number of job words that were damaged when the death was detected: each may have stood for a frame
@@ -104,31 +105,31 @@ struct seat {
     seat_machine machine;
     std::unique_ptr<process> now;
     std::vector<std::unique_ptr<process>> gone;
-    ring::incarnation_id successor;    ///< appointed, not spawned yet
+    ring::incarnation_id successor;    ///< the entry appointed for a process that is not spawned yet
     std::unique_ptr<process> standby;  ///< a warm standby for `now`
     u64 standby_due_ns = 0, standby_delay_ns = 0;
-    bool by_standby = false;  ///< the present holder was its predecessor's standby
-    /// time of the last holder's death; 0 once its successor has committed. For the takeover time in the
-    /// report
+    bool by_standby = false;  ///< the present holder of the seat was the standby of the previous holder
+    /// time of the last holder's death, from which the report's takeover time counts; 0 after the holder's
+    /// successor has committed
     u64 vacant_since_ns = 0;
-    i32 vacant_pid = 0;  ///< pid of that holder
+    i32 vacant_pid = 0;  ///< pid of the holder that died
     u32 vacant_epoch = 0;
     /// a start was postponed because descriptors, processes, threads or memory are short; logged once
     bool start_short = false;
-    std::string shortage;       ///< the reason for the last postponed start; "": none in the present shortage
+    /// why the last start was postponed; "": no start was postponed in the present shortage
+    std::string shortage;
     bool start_wanted = false;  ///< a process must be spawned at due_ns
     u64 due_ns = 0;
     std::unique_ptr<log_sink> log;
     std::vector<i32> pids;  ///< pids of the newest processes on this seat; remember() adds one
     u32 restarts = 0;
     std::string last_exit;
-    i32 last_exit_pid = 0;   ///< the process of last_exit
+    i32 last_exit_pid = 0;   ///< pid of the process whose end last_exit describes
     u64 clock_base_ns = 0;   ///< no deadline counts time before this
     u64 device_base_ns = 0;  ///< the deadline of a frame on the device does not count time before this
     u64 sampled_cpu_ns = 0, sampled_at_ns = 0;
     f64 cpu_percent = 0;
-    u64 depth =
-        0;  ///< the last known depth (telemetry/depth.hpp) that a process of the seat has reported; 0: none
+    u64 depth = 0;  ///< the last depth (telemetry/depth.hpp) that a process of the seat has reported; 0: none
 
     static constexpr std::size_t kept_pids = 2000;  ///< the minimum number kept. The bound keeps this list
                                                     ///< and the file small in a run of weeks with one death
@@ -164,20 +165,21 @@ enum class why_no_standby : u8 {
 struct death_account {
     u64 kills_at[5] = {};  ///< by ring::job_state
     u64 deaths = 0, restarts = 0;
-    u64 promoted = 0;        ///< successors that were warm standbys
-    u64 no_standby[3] = {};  ///< deaths after which no standby took over, by why_no_standby
+    u64 promoted = 0;        ///< number of successors that were warm standbys
+    u64 no_standby[3] = {};  ///< number of deaths after which no standby took over, indexed by why_no_standby
     u64 domain_faults = 0;   ///< number of times that the MPS domain was renewed
-    u64 domain_ends = 0;     ///< number of these renewals that ended a restored domain; until the domain is
-                             ///< restored, further renewals belong to the same end
+    u64 domain_ends = 0;     ///< number of times that a restored domain ended; renewals before the domain is
+                             ///< restored again belong to the same end
     bool domain_restored = true;             ///< all stages of the domain have restarted since its last end
     bool domain_abandoned = false;           ///< the domain was given up: its stages have their own GPU
                                              ///< contexts
     std::vector<u32> domain_blamed;          ///< stages that caused the domain's faults (mps_policy.hpp)
-    std::vector<tombstone_frame> abandoned;  ///< the newest thousand
-    u64 abandoned_before = 0;                ///< number of abandoned frames before the newest thousand
+    std::vector<tombstone_frame> abandoned;  ///< the newest thousand abandoned frames
+    u64 abandoned_before = 0;                ///< number of abandoned frames that are no longer in `abandoned`
 };
 
-/// Work that arises during other work: done afterwards by settle(), in its order of arrival.
+/// An action that becomes necessary during another action: settle() carries it out afterwards, in the order
+/// of arrival.
 struct work {
     enum class kind : u8 {
         retire,        ///< retire the process `incarnation` of `seat`
@@ -195,9 +197,9 @@ struct process_table {
     process_table(const process_table&) = delete;
     process_table& operator=(const process_table&) = delete;
 
-    /// Uses this control block and memory from now on. Call it when no process is left. `published`: the
-    /// block as it was published, from which static parts are read, since a broken process may write into the
-    /// block itself (null: trust the block).
+    /// Uses this control block and memory from now on. Call it when no process is left. `published`: a copy
+    /// of the block as it was published. Static parts are read from this copy, since a broken process may
+    /// write into the block. Null: they are read from the block.
     void attach_to(shm::control_block& block, const memory_store& kept,
                    const shm::control_block* published = nullptr);
     /// Finds the seats of "stage" or "stage.N". Throws config_error, which lists the seats, if there is none.
@@ -217,8 +219,8 @@ struct process_table {
     event_loop* loop;
     console* out;
     shm::control_block* c = nullptr;
-    const shm::control_block* made = nullptr;  ///< static parts of the block
-    /// END as the engine has set it; the word in the block is not authoritative
+    const shm::control_block* made = nullptr;  ///< the static parts of the block are read from here
+    /// END as the engine has set it; the block's own word for END is not authoritative
     std::optional<u64> end;
     const memory_store* memory = nullptr;
     seat_list seats;
@@ -231,13 +233,13 @@ struct process_table {
     ledger_store ledgers;
     mps_domain* domain = nullptr;  ///< null: every stage has a GPU context of its own
     bool renewing = false;         ///< the domain's next generation is not ready yet
-    fault_row faults;              ///< of the domain
-    mps_trial trial;               ///< finds the stage that causes those faults
+    fault_row faults;              ///< counts the domain's faults
+    mps_trial trial;               ///< finds the stage that causes the domain's faults
     bool ending = false;           ///< the run ends: no process is started any more
     bool paused = false;           ///< memory and words are being rebuilt
-    int block_fd = -1;             ///< descriptor of the control block, for programs that cannot open it by
-                                   ///< name
-    bool memory_there = true;      ///< processes may be started and accepted
+    /// descriptor of the control block, sent to programs that cannot open the block by name
+    int block_fd = -1;
+    bool memory_there = true;  ///< processes may be started and accepted
     u64 last_tick_ns = 0;
     u64 orphans_due_ns = 0;
     cgroup_watch groups;
@@ -266,7 +268,7 @@ BOOST_DESCRIBE_STRUCT(process_record, (),
 using process_records = std::vector<std::vector<process_record>>;  ///< by seat
 
 [[nodiscard]] nlohmann::json state_json(const process_table& t);
-/// A value that differs whenever the result of state_json() differs.
+/// Returns a value that changes whenever the result of state_json() changes.
 [[nodiscard]] u64 fingerprint(const process_table& t) noexcept;
 /// Restores what state_json() returned. Returns the data in the file about each seat's processes. Throws
 /// json::exception if the file has a missing or wrong value; the caller continues without it.

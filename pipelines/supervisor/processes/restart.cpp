@@ -95,7 +95,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         t.note("died", p.seen_dead_ns, s, p,
                fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, how, frames_in_flight(p)));
     }
-    if (p.by_hand) {  // the user who started it decides about the next start
+    if (p.by_hand) {  // a process that was started by hand is not restarted: its user starts the next one
         s.machine.on(seat_event::take_down, now_ns());
         t.c->seat[s.index].paused.store(0, std::memory_order_release);
         s.machine.on(seat_event::died_outside, now_ns());
@@ -171,8 +171,8 @@ void note_abandoned(process_table& t, const seat& s, const process& p) {
         });
     if (cap == 0 || failures < cap) return;
     const std::string& stage = t.setup->stages[s.stage].spec.name;
-    // The frame's tombstone has ended a process of a stage that requests tombstones. The frame is counted as
-    // abandoned only once.
+    // The frame was abandoned before, and now its tombstone has ended a process, because the stage requests
+    // tombstones. The frame is counted as abandoned only once.
     if (std::any_of(t.account.abandoned.begin(), t.account.abandoned.end(), [&](const auto& g) {
             return g.ring_sequence == p.sequences.front() && g.stage == stage;
         })) {

@@ -34,8 +34,8 @@ void kill_process(process_table& t, process& p) {
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
 }
 
-// Called before a word is passed on. In a sink the death may have come between the commit and the mark in the
-// ledger: the mark is made here.
+// Called before a word is passed on. A process of a sink may have died between the commit and the mark in the
+// ledger; in that case the mark is made here.
 void found_committed(process_table& t, const seat& s, process& p, u64 ring_sequence) {
     if (std::find(p.committed.begin(), p.committed.end(), ring_sequence) == p.committed.end())
         p.committed.push_back(ring_sequence);
@@ -55,7 +55,7 @@ void found_committed(process_table& t, const seat& s, process& p, u64 ring_seque
 bool name_successor(process_table& t, seat& s, process& p) {
     p.mps.breaks = death_breaks_domain(t, s, p);
     if (!p.mps.breaks && promote_standby(t, s)) return true;
-    // if the run is paused, no successor is needed, because the whole block is about to be rebuilt
+    // while the run is paused, no successor is appointed, because the whole block is about to be rebuilt
     if (!s.successor && !t.paused) s.successor = ring::appoint(*t.c, s.index);
     return s.successor || t.paused;
 }
@@ -86,14 +86,13 @@ bool revoke(process_table& t, seat& s, process& p) {
 /// R3
 void end_process(process_table& t, const seat& s, process& p) {
     if (p.by_supervisor && !p.how.through)
-        count_death(t, s.index);  // because this kill comes after the
-                                  // abort
+        count_death(t, s.index);  // counts this kill, which comes after the abort of the process's words
     if (p.leaving && !p.ended) p.how.deadline = true;
     kill_process(t, p);
 }
 
-/// R4. Repeated at each poll until the fence, because a process that was stopped between two of its own CASes
-/// may still tag words.
+/// R4. Repeated at each poll until the process is fenced, because a process that was stopped between two of
+/// its own CASes may still tag words when it continues.
 void requeue(process_table& t, seat& s, process& p) {
     ring::requeue(*t.c, s.index, p.incarnation.epoch, p.why, frames_in_flight(p));
     crash_here(crash_point::words_requeued);
@@ -104,7 +103,7 @@ void requeue(process_table& t, seat& s, process& p) {
         t.note("quarantined", now_ns(), s, p,
                fmt::format("left {} half-written buffers: in quarantine until pid {} has ended",
                            p.quarantined, p.pid));
-    ring::wake(*t.c, s.index);  // a promoted standby sleeps: the words now belong to it
+    ring::wake(*t.c, s.index);  // a promoted standby sleeps, and the words now belong to it
 }
 
 /// The process and its device work have ended: it can no longer write.
@@ -212,7 +211,7 @@ void settle(process_table& t) {
 }
 
 void record_death(process_table& t, seat& s, process& p) {
-    // an entry that no process has claimed, or a standby's entry: neither owned a word
+    // no process has claimed the entry, or a standby has: in both cases the entry owned no word
     if (p.pid == 0 || p.incarnation.epoch == 0) return;
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {

@@ -10,8 +10,8 @@ namespace carousel::supervisor {
 void retire(process_table& t, seat& s);
 /// Polls a process that is being retired: goes through the sequence of actions once.
 void poll_retirement(process_table& t, seat& s, process& p, u64 now);
-/// Calls `first`, then does the work that has accumulated, in its order of arrival; inside another in_order()
-/// only calls `first`.
+/// Calls `first`, and then does the work that has accumulated, in the order of arrival. A call inside another
+/// in_order() only calls `first`.
 template <typename F>
 void in_order(process_table& t, F&& first);
 /// Does the work that has accumulated.
@@ -19,7 +19,7 @@ void settle(process_table& t);
 /// To be called before the words of the process are changed: records the frames that it had in flight, and
 /// its last note.
 void record_death(process_table& t, seat& s, process& p);
-/// Number of the seat's buffers that wait for the end of a process.
+/// Returns the number of the seat's buffers that stay in quarantine until a process has ended.
 [[nodiscard]] u32 count_quarantined(const process_table& t, const seat& s) noexcept;
 /// True if the retirement of the process is complete and the object can be dropped.
 [[nodiscard]] inline bool is_over(const process& p) noexcept {
@@ -57,12 +57,13 @@ void in_order(process_table& t, F&& first) {
 void apply_restart_policy(process_table& t, seat& s, process& p);
 /// Carries out an action of the state table. `p`: the process that the action concerns; may be null.
 void apply_seat_action(process_table& t, seat& s, seat_action a, const process* p);
-/// Counts a death by the states of its seat's jobs. Words of all epochs count, because ABORTED words of a
-/// predecessor show that the kill came during the predecessor's retirement.
+/// Adds a death to account.kills_at: once for each state other than IDLE that a job of the seat has, or for
+/// IDLE if there is no such state. Words of all epochs count, because ABORTED words of a predecessor show
+/// that the kill came during the predecessor's retirement.
 void count_death(process_table& t, u32 seat_index);
-/// To be called if the exit status shows that the process caused its own death although its note did not (a
-/// bare _exit, a fault without a handler): adds an attempt to each of its frames that no process has taken
-/// yet.
+/// To be called if the exit status shows that the process caused its own death, and its note did not show
+/// this (after a bare _exit, or a fault without a handler). Adds an attempt to each frame of the process that
+/// no other process has taken yet.
 void blame_late(process_table& t, seat& s, process& p) noexcept;
 /// Counts and logs the frame, if any, that is given up because the death of `p` was its last attempt. Such a
 /// frame continues as a tombstone.

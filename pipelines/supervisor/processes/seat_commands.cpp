@@ -25,14 +25,14 @@ namespace {
                                    name_of(s.machine.state()), instead));
 }
 
-/// A text for a command that ends the process of a paused stage.
+/// Returns the text that a command adds to its reply if it ends the process of a paused stage.
 std::string pause_text(const seat& s) {
     return s.machine.paused() ? fmt::format("; its successor is paused until `carousel cont {}`", s.label)
                               : "";
 }
 
-// Checks a requirement of faults that must affect only their own stage. `guard` was written before the stage
-// reported that it is ready.
+// The require_...() functions throw if an injected fault would harm other stages. They can read the entry's
+// `guard`, because the stage has written it before it reported that it is ready.
 void require_guarded_input(const process_table& t, const seat& s, const process& p,
                            const shm::injected_fault_row& row) {
     if (t.made->stage[s.stage].inputs == 0)
@@ -68,8 +68,8 @@ void require_guarded_block(const process_table& t, const seat& s, const process&
             "{}: it can write to the whole control block: {} would harm other stages", s.label, row.name));
 }
 
-// Makes observers show the end as requested, not as a crash. Written before the entry is doomed, because
-// observers read the note at that time.
+// Writes a note, which makes observers show the end of the process as requested, and not as a crash. Must be
+// called before the entry is doomed, because observers read the note as soon as it is doomed.
 void note_request(const process_table& t, const process& p, ring::requested_end why) noexcept {
     t.c->entry[p.incarnation.entry].exit_note.store(ring::note_requested_end(why), std::memory_order_relaxed);
 }
@@ -183,7 +183,8 @@ std::string take_seat_down(process_table& t, seat& s) {
         note_request(t, *s.now, ring::requested_end::down);
         apply_seat_action(t, s, a, nullptr);
     } else if (s.machine.state() == seat_state::stopping) {
-        s.machine.on(seat_event::died_outside, now_ns());  // a process was about to be started
+        // a process was about to be started: no process is started now
+        s.machine.on(seat_event::died_outside, now_ns());
     }
     if (before == seat_state::down) return fmt::format("{} is already down", s.label);
     return pid != 0 ? fmt::format("{} (pid {}) is down until `carousel up {}`; its frames stay queued",
@@ -226,8 +227,9 @@ void resume_all(process_table& t, bool revive) {
     for (auto& s : t.seats) {
         const seat_state was = s->machine.state();
         t.c->seat[s->index].paused.store(s->machine.paused() ? 1 : 0, std::memory_order_release);
-        // An optional sink whose failure ended the run, because no other sink was left, still has its claim:
-        // without the claim the run would continue without any sink.
+        // An optional sink is excluded if its claim is suspended. If its failure ended the run because no
+        // other sink was left, the sink still has its claim, and is started again: otherwise the run would
+        // continue without any sink.
         const bool excluded = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
         // A source may be done long before the sinks. The source starts again, because the rebuilt rings
         // contain none of its frames.
@@ -237,7 +239,8 @@ void resume_all(process_table& t, bool revive) {
             s->start_wanted = true;
         }
     }
-    settle_absent_readers(t);  // the new block waits for every reader
+    settle_absent_readers(t);  // closes the groups of absent readers again, because the rings of the new
+                               // block wait for every reader
     for (auto& s : t.seats)
         if (s->start_wanted) start_seat(t, *s);
 }

@@ -12,8 +12,8 @@ std::string stop_seat(process_table& t, seat& s);
 /// Throws config_error if the seat is not paused.
 std::string continue_seat(process_table& t, seat& s);
 std::string kill_seat(process_table& t, seat& s, int signal);
-/// Replaces the process by a process of the program that is now on disk; the predecessor's frames are
-/// requeued, and none is lost.
+/// Replaces the process by a new process, which runs the program that is now on disk; the predecessor's
+/// frames are requeued, and none is lost.
 std::string restart_seat(process_table& t, seat& s);
 /// Makes the stage fail on demand. The death is blamed neither on the stage nor on the frame that it was
 /// working on.

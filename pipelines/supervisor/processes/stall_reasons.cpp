@@ -14,17 +14,18 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u64 slack_ns = 2 * ns_per_s;  ///< time until a missed deadline is detected and the kill has taken
-                                        ///< effect
+/// time that may pass until a missed deadline is detected and the kill has taken effect
+constexpr u64 slack_ns = 2 * ns_per_s;
 
-/// True if `since` can be the beginning of something that this process is doing now, within its deadline.
+/// True if `since` is plausible as the time at which the process began its present work: after its start, and
+/// not longer ago than the deadline allows.
 bool believable(u64 since, u64 spawned_ns, u64 timeout_ns, u64 now) noexcept {
     return since != 0 && since <= now && since >= spawned_ns &&
            (timeout_ns == 0 || now - since <= timeout_ns + slack_ns);
 }
 
-// True if a job of the process's epoch is in progress, and one of the process's clocks shows a plausible
-// start of that work, within the frame's deadline.
+// True if a job of the process's epoch is in progress, and at least one of the process's clocks shows a
+// believable() start of that work.
 bool is_at_work(const process_table& t, const seat& s, u64 now) noexcept {
     const process_view v = view_of(t, s, now);
     const u64 spawned = std::min(s.now->spawned_ns, now);
@@ -57,8 +58,8 @@ std::string frame_text(const std::optional<u64>& frame) {
     return frame ? fmt::format("frame {}", *frame) : "its frames";
 }
 
-// For a receiver: names the next frame, and a reader on this host that may be the reason why the other host
-// sends none.
+// Returns the reason why a receiver waits: names the frame that has not arrived, and the sink on this host,
+// if any, because of which the other host may not send that frame.
 std::string missing_input(const process_table& t, const seat& s) {
     const std::optional<u64> next = ring::first_unbegun(*t.c);
     std::string text = fmt::format("{} waits for another host: {} has not arrived from it", s.label,
@@ -73,8 +74,8 @@ std::string missing_input(const process_table& t, const seat& s) {
     return text;
 }
 
-// Returns the reason of a sender, which keeps a frame until the frame is in the remote ring, or in the remote
-// sinks' files.
+// Returns the reason why a sender waits: it keeps a frame until the frame is in the ring, or in the files of
+// all sinks, of the other host.
 std::string missing_reader(const process_table& t, const seat& s) {
     const stage_setup& st = t.setup->stages[s.stage];
     const nlohmann::json& with = st.settings_of(s.instance);
@@ -172,7 +173,7 @@ std::string stall_reason(const process_table& t, u64 now) {
     if (t.renewing) return "the MPS domain is being renewed";
     for (const auto& s : t.seats) {
         const stage_setup& st = t.setup->stages[s->stage];
-        if (st.spec.latest() || (st.spec.skips() && !s->now)) continue;  // no stage waits for it
+        if (st.spec.latest() || (st.spec.skips() && !s->now)) continue;  // no stage waits for this stage
         if (std::string why = reason_of(t, *s, now); !why.empty()) return why;
         // A process that was killed and has not ended still has buffers in quarantine; problems.hpp names
         // that process.

@@ -27,7 +27,8 @@ void start_standby(process_table& t, seat& s, u64 now) {
     p->incarnation = ring::reserve_standby(*t.c, s.index);
     if (!p->incarnation) return;  // every entry belongs to an unfenced process: the next tick tries again
     p->spawned_ns = now;
-    // Whatever the result of this start, the delays increase until a standby has reported that it is ready.
+    // The delay doubles with each start, even with a successful one, until a standby has reported that it is
+    // ready.
     s.standby_delay_ns = std::clamp(2 * s.standby_delay_ns, first_delay_ns, longest_standby_delay_ns);
     s.standby_due_ns = now + s.standby_delay_ns;
     try {
@@ -43,15 +44,17 @@ void start_standby(process_table& t, seat& s, u64 now) {
 
 void count_promotion(process_table& t, seat& s, i32 pid) {
     s.by_standby = true;
-    s.clock_base_ns = s.standby_due_ns = now_ns();  // the next standby is started as soon as this one works
+    // the next standby may be started as soon as this one works
+    s.clock_base_ns = s.standby_due_ns = now_ns();
     s.remember(pid);
     ++s.restarts;
     ++t.account.restarts;
     ++t.account.promoted;
 }
 
-/// The latest time at which the process can have been ready: its report may be read after its first frame, or
-/// not yet have been read. 0: it attached under an earlier supervisor.
+/// Returns a time by which the process was ready: the time at which its report was read, or the time of its
+/// first commit if that is earlier or no report was read yet. Returns 0 if the process attached under an
+/// earlier supervisor.
 u64 ready_before(const process& p, u64 first_commit_ns) noexcept {
     if (p.attached_ns == 0) return 0;
     return p.ready_ns == 0 ? first_commit_ns : std::min(p.ready_ns, first_commit_ns);

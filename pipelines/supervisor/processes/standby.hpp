@@ -12,7 +12,7 @@ namespace carousel::supervisor {
 // ---- decisions: pure functions of these structures
 
 struct standby_view {
-    /// `configured`: in the file; `wanted_now`: the run's state permits a standby
+    /// `configured`: the pipeline file requests a standby; `wanted_now`: the run's state permits one
     bool configured = false, wanted_now = false;
     seat_state seat = seat_state::down;
     bool holder_there = false, holder_ready = false;
@@ -28,15 +28,14 @@ enum class standby_care : u8 { none, start, end_late };
 [[nodiscard]] standby_care care_for(const standby_view& v) noexcept;
 
 struct succession_view {
-    bool configured = false;  ///< a standby is configured, and the death is one after which a standby may
-                              ///< take over
+    bool configured = false;  ///< a standby is configured, and may take over after a death of this kind
     bool holder_running = false, holder_delivered = false;
     bool there = false, standing_by = false;
 };
 enum class succession : u8 { fresh, standby, none, starting, untried };
 /// Chooses the successor. A standby succeeds only a holder that has delivered frames; otherwise it would hide
-/// that a stage cannot work at all, and bypass the delays. none, starting, untried: a fresh process is
-/// started, for the reason that the value names (why_no_standby).
+/// that a stage cannot work at all, and bypass the delays. With the values none, starting and untried a fresh
+/// process is started; they name the reason why the standby does not take over (why_no_standby).
 [[nodiscard]] succession choose_succession(const succession_view& v) noexcept;
 
 // ---- carrying them out

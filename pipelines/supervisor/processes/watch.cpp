@@ -76,7 +76,7 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
                 return true;
         }
     }
-    return t.through(s.stage);  // the process should have exited by now
+    return t.through(s.stage);  // every frame has passed the stage, so the process should have exited by now
 }
 
 namespace {
@@ -130,8 +130,8 @@ void watch_start(process_table& t, seat& s, u64 now) {
         deadline_missed(t, s, "it has not become ready in time");
 }
 
-/// Returns a note that a quota, a freezer or a busy machine has stopped the run while the frame was late; "":
-/// none of them has.
+/// Returns a text for the log if a quota, a freezer or a busy machine stopped the run while the frame was
+/// late; otherwise "".
 std::string uncounted_text(const process_table& t, u64 now) {
     const u64 before = now - std::min(now, 10 * ns_per_s);
     const u64 lost = t.groups.uncounted().between(before, now);
@@ -140,7 +140,7 @@ std::string uncounted_text(const process_table& t, u64 now) {
                        static_cast<f64>(lost) / 1e9);
 }
 
-/// For a supervisor that is PID 1 or a child subreaper.
+/// Reaps the orphans that this process inherits if it is PID 1 or a child subreaper.
 void reap_inherited(process_table& t, u64 now) {
     if (now < t.orphans_due_ns || !inherits_orphans()) return;
     t.orphans_due_ns = now + orphans_every_ns;
@@ -171,7 +171,8 @@ void watch_deadlines(process_table& t, u64 now) {
             views.push_back(view_of(t, *s, now));
         }
     }
-    const std::vector<offence> verdicts = judge(views, now);  // these verdicts concern deadlines, not deaths
+    // these verdicts state which processes are late; deaths are judged elsewhere
+    const std::vector<offence> verdicts = judge(views, now);
     for (std::size_t k = 0; k < all.size(); ++k) {
         seat& s = *all[k].holder;
         if (verdicts[k] == offence::none) continue;
@@ -211,8 +212,8 @@ void supervise_seats(process_table& t, u64 now) {
         for (auto& s : t.seats) {
             poll_ports(t, *s);
             for (auto& p : s->gone) poll_retirement(t, *s, *p, now);
-            if (s->now && is_condemned(*s->now))
-                poll_retirement(t, *s, *s->now, now);  // no entry was free before
+            // its retirement could not begin before, because no entry was free
+            if (s->now && is_condemned(*s->now)) poll_retirement(t, *s, *s->now, now);
         }
     });
     for (auto& s : t.seats) {
@@ -246,7 +247,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     process_view v;
     v.state = s.machine.state();
     v.tool = s.now->tool;
-    // Every clock is shifted by the time that does not count.
+    // Every clock's start is shifted by the time that does not count.
     const auto counted = [&](u64 since) { return t.groups.uncounted().shifted(since, now); };
     v.base_ns = counted(s.clock_base_ns);
     v.device_base_ns = counted(s.device_base_ns);
@@ -255,7 +256,8 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     v.frame_timeout_ns = v.first_frame ? spec.first_frame_timeout_ns() : spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
     v.device = shared_device(*t.setup, s.stage, s.instance);
-    v.pause_ns = ring::paused_since(e);  // read before the clock that starts again when the pause ends
+    // read before the clocks below, because a clock restarts when the pause ends
+    v.pause_ns = ring::paused_since(e);
     v.processing_ns = counted(ring::load(e.processing_since_ns));
     v.device_ns = counted(ring::load(e.device_since_ns));
     v.finishing_ns = counted(ring::load(e.finishing_since_ns));

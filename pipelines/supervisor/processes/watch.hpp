@@ -13,11 +13,11 @@ void restart_clocks(process_table& t, u64 now) noexcept;
 [[nodiscard]] process_view view_of(const process_table& t, const seat& s, u64 now) noexcept;
 /// True if there is a frame that the seat's process could begin now.
 [[nodiscard]] bool work_waits(const process_table& t, const seat& s) noexcept;
-/// The time since which the process on a seat has reported that it waits for room on a full disk; 0: the
-/// process does not wait.
+/// Returns the time at which the process on a seat began to wait for room on a full disk, as the process has
+/// reported; 0: the process does not wait.
 [[nodiscard]] u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept;
 
-/// The time since which the process has waited for another host: for frames of that host, or for the
+/// Returns the time at which the process began to wait for another host: for frames of that host, or for the
 /// acknowledgement of frames sent there; 0: the process does not wait.
 [[nodiscard]] u64 link_since_ns(const shm::control_block& c, const seat& s) noexcept;
 
@@ -26,10 +26,11 @@ void restart_clocks(process_table& t, u64 now) noexcept;
 // is accepted only if it is plausible: its clock began during the incarnation of the process, the process has
 // a job in progress, and the deadline has not passed.
 
-/// Adds the present epochs and all incarnations that may still write, from the data in this process.
+/// Adds to `known` the present epochs of the seats, and all incarnations that may still write. Uses only data
+/// in this process, not the control block.
 void fill_known_run(const process_table& t, ring::known_run& known);
-/// Returns the reason why it is correct that no frame advances now, found from the states of the seats and
-/// from plausible words of the processes; "": there is no such reason.
+/// Returns the reason why a run in which no frame advances is in order; "": there is none. The reason comes
+/// from the states of the seats and from plausible words of the processes.
 [[nodiscard]] std::string stall_reason(const process_table& t, u64 now);
 
 }  // namespace carousel::supervisor

@@ -68,7 +68,8 @@ bool ledger_store::claim_suspended(u32 stage) {
 template <typename F>
 std::string ledger_store::change_claim(u32 stage, F&& change) {
     const u64 now = now_ns();
-    if (claim_failed_ && now - claim_tried_ns_ < ns_per_s) return "";  // because each attempt writes a file
+    // at most one attempt per second, because each attempt writes a file
+    if (claim_failed_ && now - claim_tried_ns_ < ns_per_s) return "";
     claim_tried_ns_ = now;
     try {
         telemetry::frame_claims claims = telemetry::frame_claims::load(ledger_of(*setup_, stage));

@@ -18,8 +18,8 @@ namespace carousel::supervisor {
 /// Returns the reason, as a clause, why the ledger of `stage` does not count; "": it counts. Throws
 /// output_error.
 [[nodiscard]] std::string not_counted(const run_setup& s, u32 stage);
-/// Returns the lowest frame that a sink of the run has claimed and not recorded. `without_ledger`: first
-/// frame of a sink without a ledger. Throws output_error.
+/// Returns the lowest frame that a sink of the run has claimed and not recorded. `without_ledger`: the frame
+/// to use for a sink that has no ledger. Throws output_error.
 [[nodiscard]] telemetry::undelivered_frame find_undelivered_here(const run_setup& s, u64 without_ledger);
 /// Suspends the claims of the sinks that may miss frames. To be called before any stage may read claims;
 /// idempotent. Throws output_error.
@@ -30,10 +30,10 @@ void reset_claims(const run_setup& s, u32 stage, u64 first);
 class ledger_store {
 public:
     explicit ledger_store(const run_setup& s) : setup_(&s) {}
-    /// Marks the frame that the dead `epoch` of a seat of `stage` has committed, according to its job word.
-    /// Never throws; returns a message for the user, or "".
+    /// Marks a frame in the ledger of `stage`: according to a job word, the dead process with `epoch` has
+    /// committed the frame. Never throws; returns a message for the user, or "".
     std::string found_committed(u32 stage, u32 seat, u32 epoch, u64 ring_sequence) noexcept;
-    /// True if the stage has no claim now, or never has one.
+    /// True if the claim of the stage is suspended, or if the stage never has a claim.
     [[nodiscard]] bool claim_suspended(u32 stage);
     /// Ends the claim on frames from `first` on. Returns a message for the user, once, if the claim cannot be
     /// written; the claim is then unchanged, and calls within the next second do nothing.
@@ -51,7 +51,8 @@ private:
     const run_setup* setup_;
     u64 checked_ns_ = 0, claim_tried_ns_ = 0;
     bool failed_ = false, claim_failed_ = false;
-    std::map<u32, bool> suspended_;  ///< per stage, as in the file: this process is its only writer
+    std::map<u32, bool> suspended_;  ///< by stage: the claim is suspended in the file, of which this process
+                                     ///< is the only writer
 };
 
 }  // namespace carousel::supervisor

@@ -33,8 +33,8 @@ public:
     /// with the message of carousel-alloc.
     void make(const std::vector<memory_item>& items, const std::string& folder,
               u64 timeout_ns = 60'000'000'000);
-    /// Creates the blocks of a dead owner (kind ipc) again, and the blocks that were not restored; the others
-    /// are kept.
+    /// Creates two sorts of blocks again: those of a dead owner (kind ipc), and those that were not restored.
+    /// The other blocks are kept.
     void remake(const std::string& folder);
     /// Writes kinds and handles into a control block that is not published yet.
     void enter(shm::control_block& c) const;
@@ -64,7 +64,8 @@ public:
 private:
     struct block {
         memory_item item;
-        std::vector<shm::unique_fd> fds;  ///< one; for vmm memory in pieces one per piece; none for ipc
+        /// none for ipc memory, one per piece for vmm memory in pieces, otherwise one
+        std::vector<shm::unique_fd> fds;
         u64 bytes = 0;
         std::string uuid, ipc;  ///< ipc: hex
     };

@@ -16,7 +16,8 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 lines_a_death = 8;  ///< more than the steps of a death: limits the length of the file
+/// more than the number of steps of one death; limits the length of the file
+constexpr u64 lines_a_death = 8;
 
 template <typename T>
 void keep(T& old, const T& fresh) {
@@ -75,7 +76,7 @@ void recovery_log::rewrite() {
     append(json{{"dropped", dropped_}}.dump() + "\n");
     for (const recovery& r : all_) append(line_of(r));
     if (file_ && std::rename(aside.c_str(), path_.c_str()) == 0) return;
-    ::unlink(aside.c_str());  // for example a full disk: the old file continues
+    ::unlink(aside.c_str());  // for example on a full disk: the log continues in the old file
     file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
 }
 
@@ -83,7 +84,8 @@ void recovery_log::merge(const recovery& r) {
     const auto is_it = [&](const recovery& o) {
         return o.pid == r.pid && o.epoch == r.epoch && o.seat == r.seat;
     };
-    const auto at = std::find_if(all_.rbegin(), all_.rend(), is_it);  // most reports are about the newest
+    // backwards, because most reports concern the newest deaths
+    const auto at = std::find_if(all_.rbegin(), all_.rend(), is_it);
     if (at == all_.rend()) {
         all_.push_back(r);
         return;
@@ -153,7 +155,8 @@ void run_notes::add(run_note n) {
 
 run::trace_answer run_notes::since(u64 id) const {
     run::trace_answer a;
-    a.next = last_ < id ? 0 : id;  // this is a number of an earlier supervisor, so counting restarts from 0
+    // an id above last_ comes from an earlier supervisor: starts with the first note
+    a.next = last_ < id ? 0 : id;
     for (const run_note& n : notes_) {
         if (n.id <= a.next || a.notes.size() >= max_notes_per_reply) continue;
         a.notes.push_back({n.time_ns, n.kind, n.seat, n.epoch, n.pid, n.text});

@@ -27,23 +27,26 @@ struct recovery {
     std::string seat;  ///< "fragment", "fragment.1"
     i32 pid = 0;
     u32 epoch = 0;
-    std::string how = {};  ///< as `carousel ps` shows it; "": not judged yet
-    u64 signalled_ns = 0;  ///< `carousel kill` sent the signal
-    u64 seen_ns = 0;       ///< first known to be dead, hung or to be replaced
+    std::string how = {};  ///< cause of the death, as `carousel ps` shows it; "": the death is not judged yet
+    u64 signalled_ns = 0;  ///< time at which `carousel kill` sent the signal
+    u64 seen_ns = 0;       ///< time at which the process was found to be dead or hung, or was to be replaced
     u64 fenced_ns = 0;     ///< the process and its device work have ended
-    /// first committed frame of a successor; set only for the first of several deaths before it
+    /// time of a successor's first commit; if several processes died before that commit, it is set only for
+    /// the first of them
     u64 followed_ns = 0;
-    bool standby = false;  ///< a warm standby was that successor
-    /// final end of a process that was replaced while alive: "signal 9", "exit code 71"
+    bool standby = false;  ///< the successor was a warm standby
+    /// for a process that was replaced while it was alive, how it ended in the end: "signal 9", "exit code
+    /// 71"
     std::string ended = {};
     u64 domain_end = 0;   ///< number (from 1) of the MPS domain's end to which this death belongs; 0: none
-    bool shared = false;  ///< not the process's fault: it was killed with its domain, or by a device fault of
-                          ///< all clients
-    std::vector<u64> committed = {};  ///< for a sink: frames that its job words still had as COMMITTED; their
+    bool shared = false;  ///< the death was not the process's fault: the process was killed with its domain,
+                          ///< or all clients got a device fault
+    std::vector<u64> committed = {};  ///< for a sink: frames whose job words were still COMMITTED, so their
                                       ///< marks in the ledger may be missing
-    /// times at which that successor was started, connected to the supervisor, and reported that it is ready
+    /// times at which the successor was started, connected to the supervisor, and reported that it is ready
     u64 started_ns = 0, attached_ns = 0, ready_ns = 0;
-    std::string wild_write = {};  ///< target of the process's own faulting write, see process_events.hpp
+    /// target of the write by which the process faulted, see process_events.hpp
+    std::string wild_write = {};
     static constexpr field_rules rules{.sparse = true};
 };
 BOOST_DESCRIBE_STRUCT(recovery, (),
@@ -59,7 +62,7 @@ public:
     explicit recovery_log(const std::string& path, std::size_t keep = kept);
     /// `r` identifies its process by seat, pid and epoch; members that are 0 or empty in `r` stay unchanged.
     void report(const recovery& r);
-    /// The newest deaths: at least those that are kept, at most a quarter more.
+    /// The newest deaths: between `keep` and 1.25 * `keep` of them, once that many have occurred.
     [[nodiscard]] const std::vector<recovery>& all() const noexcept { return all_; }
     [[nodiscard]] u64 dropped() const noexcept { return dropped_; }  ///< number of earlier deaths
 
@@ -98,8 +101,8 @@ struct takeover_parts {
 /// committed a frame again.
 [[nodiscard]] std::vector<f64> domains_back_ms(const std::vector<recovery>& all);
 
-// Events of the stages of a run, kept for later requests (`carousel trace`): the newest ones, numbered from
-// 1. One thread.
+// The newest events of the stages of a run, kept for later requests (`carousel trace`) and numbered from 1.
+// One thread.
 
 struct run_note {
     u64 id = 0, time_ns = 0;

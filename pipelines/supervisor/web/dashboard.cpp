@@ -140,8 +140,7 @@ void dashboard::ended() {
         served && served->run_id == plan_.run_id)
         last_address_ = served->address.text();
     const bool refused = how.known && how.signal == 0 && how.exit_code == exit_code::usage;
-    if (refused && tried_last_) {  // another program has taken the port in the meantime; any other port will
-                                   // do
+    if (refused && tried_last_) {  // another program has taken the port, so any other port is used
         last_address_.clear();
         due_ns_ = now_ns();
     } else if (refused) {  // the web UI has logged the reason, and a second start would fail in the same way

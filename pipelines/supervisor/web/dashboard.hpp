@@ -23,8 +23,7 @@ namespace carousel::supervisor {
 [[nodiscard]] std::string dashboard_program();
 
 struct dashboard_plan {
-    std::string address;               ///< as given to --http; "": the address of the web UI that already
-                                       ///< runs
+    std::string address;  ///< the value of --http; "": the web UI that already runs keeps its address
     std::vector<std::string> hosts;    ///< as given to --http-host
     std::string name, run_id, folder;  ///< of the run
 };
@@ -53,11 +52,11 @@ private:
     event_loop& loop_;
     dashboard_plan plan_;
     std::string token_;
-    std::string last_address_;  ///< the last address of the web UI: tried first if any port will do
+    std::string last_address_;  ///< the last address of the web UI; if any port will do, it is tried first
     log_sink log_;
     log_pipe pipe_;
     spawned process_;
-    bool tried_last_ = false;  ///< the present process was started at last_address_
+    bool tried_last_ = false;  ///< the present web UI process was started with last_address_
     u64 due_ns_ = 0;           ///< 0: nothing to start
     u32 starts_ = 0;
 };
