@@ -35,8 +35,8 @@ block_damage damaged_block(std::vector<ring::finding> found) {
     return {fmt::format("the control block is damaged ({})", findings_text(found)), std::move(found)};
 }
 
-/// Upper limit of a counter's growth between two samples: 137 s for a counter of nanoseconds; for a counter
-/// of frames, far more than can occur.
+/// A counter that has grown by this much between two samples is damaged. For a counter of nanoseconds this is
+/// 137 s; a counter of frames cannot grow that far.
 constexpr u64 longest_step = u64{1} << 37U;
 
 void update(shm::stage_counters& kept, const shm::stage_counters& now) {
@@ -99,7 +99,7 @@ void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted) {
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
-            // this is a rebuild: the counters of the run continue
+            // if there is a former block, this is a rebuild: the counters of the run continue
             saved_counters_.restore(c, segment_->block(), c.stages, untrusted);
         fresh->publish();
         shm::guard_frames(c);
@@ -139,8 +139,8 @@ void block_custodian::set_end(u64 end) {
 }
 
 std::optional<block_damage> block_custodian::accept_end(u64 found) {
-    constexpr u64 max_advance = 1'000'000;  // maximum number of frames by which a source advances in one tick
-                                            // beyond the last observed tail of its ring
+    // a source cannot be further than this ahead of the last observed tail of its ring
+    constexpr u64 max_advance = 1'000'000;
     u64 highest = 0;
     for (const u64 tail : seen_tails_) highest = std::max(highest, tail);
     if (found <= setup_->end && found >= highest && found <= highest + max_advance) {
@@ -172,8 +172,9 @@ ring::known_run block_custodian::what_is_known() const {
     known.end = end_;
     known.surplus = surplus();
     known.tails = seen_tails_;
-    // A process may be interrupted, or end, between marking a frame and counting it: each seat and each
-    // process that has died has two threads that can be in this position.
+    // A process may be interrupted, or end, after it has marked a frame and before it has counted the frame.
+    // In each process two threads can be at this point: the limit is two frames per seat and per process that
+    // has died.
     if (deaths_then_ != ~u64{0})
         known.miscounted =
             2 * (u64{made_->seats} + seats_->account.deaths - std::min(deaths_then_, seats_->account.deaths));
@@ -183,7 +184,8 @@ ring::known_run block_custodian::what_is_known() const {
 
 std::vector<ring::finding> block_custodian::check(bool words) const {
     std::vector<ring::finding> found = ring::check_parity(segment_->block(), *made_);
-    // the consequences of a damaged word look like further damage
+    // the other checks run only if the parity is right, because a damaged word would make other words look
+    // damaged, too
     append(found, check_without_parity(words && found.empty()));
     return found;
 }
@@ -205,8 +207,8 @@ std::vector<ring::finding> block_custodian::check_without_parity(bool words) con
     return found;
 }
 
-/// Returns the number of frames that other sources may have begun beyond a lowered END: one window per ring,
-/// because a ring may be ahead of the next ring downstream by one window.
+/// Returns the number of frames beyond a lowered END that other sources may have begun. It is the sum of the
+/// windows of all rings, because each ring may be one window ahead of the next ring downstream.
 u64 block_custodian::surplus() const noexcept {
     u64 frames = 0;
     for (u32 k = 0; k < made_->links && facts_->stream_ended_by != shm::none; ++k)
@@ -214,10 +216,10 @@ u64 block_custodian::surplus() const noexcept {
     return frames;
 }
 
-// Single words with one flipped bit. A value that follows from the other words and from what this process
-// knows is written back after a second check; the run continues, and only the log shows it. A supervisor that
-// dies before the write leaves the word as it was found. Returns damage if the value of a word cannot be
-// determined.
+// Repairs single words with one flipped bit. If a word's value follows from the other words and from this
+// process's own data, the value is written back after a second check; the run continues, and only the log
+// shows the repair. A supervisor that dies before the write leaves the word as it was found. Returns damage
+// if the value of a word cannot be determined.
 std::optional<block_damage> block_custodian::repair_words() {
     shm::control_block& c = segment_->block();
     const std::vector<ring::damaged_word> damaged = ring::damaged_words(c, *made_);
@@ -274,7 +276,7 @@ std::optional<block_damage> block_custodian::watch(u64 now) {
         const u64 tail = ring::load(segment_->block().link[k].tail);
         seen_tails_[k] = std::max(seen_tails_[k], tail);  // a damaged tail reads as 0
     }
-    if (is_suspect()) return {};  // for a few checks
+    if (is_suspect()) return {};  // lasts for a few checks; the counters are not saved meanwhile
     saved_counters_.accept(segment_->block(), made_->stages);
     if (now - counters_saved_ns_ > save_counters_every_ns) {
         saved_counters_.sample(segment_->block(), made_->stages);
@@ -293,7 +295,7 @@ std::optional<block_damage> block_custodian::audit(u64 now) {
     return damaged_block(std::move(found));
 }
 
-// Words that change between two checks are not damaged.
+// Findings that differ between two checks are not damage.
 std::vector<ring::finding> block_custodian::persistent_damage() {
     repair_static_parts();
     std::vector<ring::finding> found = check(true);

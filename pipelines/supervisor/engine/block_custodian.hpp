@@ -1,13 +1,13 @@
 #pragma once
-// Makes and publishes the control block of a run, keeps the values that this process knows of it, and detects
-// damage. Any process of the user may have written anywhere in the block, so nothing in it is trusted: its
-// static parts are compared with a copy, END and seats are compared with the values that this process has
-// set, and every word is checked against the protocol (ring/check/block_check.hpp): once per second, after
-// each death, and when no frame advances without a reason (progress.hpp).
-// A word with one flipped bit is repaired if the other words determine its value, and a static part that no
-// process acts on is restored from the copy. Other damage is returned to the caller, which rebuilds the block
-// (run_rebuild.hpp). One thread; every member function reads a few hundred words at most and never blocks,
-// except where a comment states it.
+// Makes and publishes the control block of a run, keeps this process's own copy of the values that it has
+// written there, and detects damage. Any process of the user may have written anywhere in the block, so
+// nothing in it is trusted: its static parts are compared with a copy, END and seats are compared with the
+// values that this process has set, and every word is checked against the protocol
+// (ring/check/block_check.hpp): once per second, after each death, and when no frame advances without a
+// reason (progress.hpp). A word with one flipped bit is repaired if the other words determine its value, and
+// a static part that no process acts on is restored from the copy. Other damage is returned to the caller,
+// which rebuilds the block (run_rebuild.hpp). One thread; every member function reads a few hundred words at
+// most and never blocks, except where a comment states it.
 
 #include <algorithm>
 #include <memory>
@@ -38,8 +38,8 @@ class counter_backup {
 public:
     /// Reads the counters. To be called about once per second.
     void sample(const shm::control_block& c, u32 stages);
-    /// The block was checked and is sound: the counts of torn frames up to now are valid. Frames that are
-    /// torn between this call and a rebuild are delivered again, so their counts are dropped.
+    /// To be called when the block was checked and is sound: the counts of torn frames up to now are valid.
+    /// Frames that are torn between this call and a rebuild are delivered again, so their counts are dropped.
     void accept(const shm::control_block& c, u32 stages) noexcept;
     /// Writes the saved counters into a new block that is not published yet.
     void restore(shm::control_block& fresh, const shm::control_block& old, u32 stages, bool untrusted);
@@ -60,10 +60,11 @@ private:
 class word_audit {
 public:
     static constexpr u64 every_ns = ns_per_s;
-    static constexpr u64 apart_ns = 15 * ns_per_ms;  ///< interval between the checks that must agree
+    /// interval between the checks of a series, whose findings must agree
+    static constexpr u64 apart_ns = 15 * ns_per_ms;
     static constexpr u32 checks = 6;
 
-    /// `at_deaths_alone`: for tests; no check is due merely because time has passed.
+    /// `at_deaths_alone`: for tests; checks are due after deaths, and not after an interval.
     explicit word_audit(bool at_deaths_alone = false)
         : rest_ns_(at_deaths_alone ? 3600 * ns_per_s : every_ns) {}
 
@@ -75,13 +76,13 @@ public:
         audit_requested_ = seen_ != 0;
         if (!audit_requested_) next_ns_ = now;
     }
-    /// To be called if there is nothing to watch: the time starts again from `now`.
+    /// To be called while there is nothing to check: the interval until the next check starts again at `now`.
     void restart(u64 now) noexcept {
         audit_requested_ = false;
         rest(now);
     }
-    /// Adds the findings of a check. Returns the findings that are in all checks of the series; empty: there
-    /// are none, or the series is not complete.
+    /// Adds the findings of a check. Returns the findings that all checks of the series have in common. The
+    /// result is empty if there are none, or if the series is not complete.
     [[nodiscard]] std::vector<ring::finding> add_sample(std::vector<ring::finding> found, u64 now) {
         if (seen_ == 0)
             standing_ = std::move(found);
@@ -129,7 +130,7 @@ struct pending_repair {
 /// Damage of the control block, or a run that stalls; in both cases the block must be rebuilt.
 struct block_damage {
     std::string what;
-    std::vector<ring::finding> found;  ///< empty: no word is wrong, but the run stalls
+    std::vector<ring::finding> found;  ///< the wrong words; empty: the run stalls although no word is wrong
 };
 /// Returns the first findings, for a message.
 [[nodiscard]] std::string findings_text(const std::vector<ring::finding>& found);
@@ -158,17 +159,17 @@ public:
     [[nodiscard]] const shm::control_block& published() const noexcept { return *made_; }
     [[nodiscard]] int descriptor() const noexcept { return segment_->descriptor(); }
 
-    // ---- END: the word in the block is only checked against what this process has set
+    // ---- END: this process's value is authoritative; the word in the block is only checked against it
     [[nodiscard]] u64 end() const noexcept { return end_; }
     void set_end(u64 end);
-    /// Accepts the END that a stop has found in the words, unless the value is impossible.
+    /// Sets END to the value that a stop has found in the words; returns damage if the value is impossible.
     [[nodiscard]] std::optional<block_damage> accept_end(u64 found);
     /// Requests every source to stop; ring::try_finish_stop() then finds END.
     void begin_stop();
-    /// Called if a dead supervisor has begun the stop.
+    /// To be called after a takeover if the dead supervisor had begun the stop.
     void adopt_stop() noexcept { stop_requested_ = true; }
     [[nodiscard]] bool all_delivered() const noexcept;
-    /// The highest tail of a ring that was seen so far; 0: none yet.
+    /// The highest tail of the ring that this process has observed; 0: it has observed none.
     [[nodiscard]] u64 seen_tail(u32 link) const noexcept { return saw(link) ? seen_tails_[link] : 0; }
     /// Returns true if the tail of the ring was observed in this block.
     [[nodiscard]] bool saw(u32 link) const noexcept { return link < seen_tails_.size(); }
@@ -176,17 +177,18 @@ public:
     // ---- damage
     /// Called in each tick, before any decision is based on the block.
     [[nodiscard]] std::optional<block_damage> watch(u64 now);
-    /// After watch(): true if a word is damaged and may still be repaired.
+    /// To be called after watch(): true if a word is damaged and may still be repaired.
     [[nodiscard]] bool is_suspect() const noexcept { return !pending_repairs_.empty(); }
     /// Checks all words if an audit is due (word_audit); returns the damage that a complete series of checks
     /// has confirmed.
     [[nodiscard]] std::optional<block_damage> audit(u64 now);
-    /// Called if there is nothing to check: the interval until the next audit starts again.
+    /// To be called while there is nothing to check: the interval until the next audit starts again.
     void restart_audit(u64 now) noexcept { audit_.restart(now); }
     [[nodiscard]] std::vector<ring::finding> check(bool words) const;
-    /// Returns damage that several checks find unchanged. Blocks for a few milliseconds.
+    /// Checks the block several times and returns the findings that do not change. Blocks for a few
+    /// milliseconds.
     [[nodiscard]] std::vector<ring::finding> persistent_damage();
-    /// Called after a takeover if the dead supervisor has left no account of deaths.
+    /// To be called after a takeover if the dead supervisor has left no account of deaths.
     void forget_deaths() noexcept { deaths_then_ = ~u64{0}; }
 
 private:
@@ -207,13 +209,14 @@ private:
     shm::private_block made_;  ///< the block as it was published
     u64 end_ = ring::end_unknown;
     bool stop_requested_ = false;  ///< begin_stop() was called on this block
-    std::vector<u64> seen_tails_;  ///< by link; they only grow
+    std::vector<u64> seen_tails_;  ///< the highest observed tail of each link
     counter_backup saved_counters_;
     u64 counters_saved_ns_ = 0;
     word_audit audit_;
-    u64 audited_deaths_ = 0;                       ///< seats_->account.deaths at the last audit
-    std::vector<pending_repair> pending_repairs_;  ///< words with one flipped bit, as of the last check
-    u64 deaths_then_ = 0;                          ///< number of deaths when this block was made; ~0: unknown
+    u64 audited_deaths_ = 0;  ///< value of seats_->account.deaths at the last audit
+    /// the words in which the last check found one flipped bit
+    std::vector<pending_repair> pending_repairs_;
+    u64 deaths_then_ = 0;  ///< number of deaths when this block was made; ~0: unknown
 };
 
 }  // namespace carousel::supervisor

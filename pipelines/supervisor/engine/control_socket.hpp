@@ -1,7 +1,7 @@
 #pragma once
 // The run's control socket: the listener and its connections. Connections are accepted from processes of the
-// same user. Every message is passed to a handler, and a connection is dropped when its peer disconnects. The
-// meaning of a message is not known here (message_dispatch.hpp). One thread; nothing blocks: a reply that its
+// same user. Every message is passed to a handler, and a connection is dropped when its peer disconnects.
+// Messages are interpreted in message_dispatch.hpp, not here. One thread; nothing blocks: a reply that its
 // client does not read is dropped.
 //
 // While no descriptor is left to accept a connection, clients wait in the queue. In that time the listener is
@@ -26,8 +26,9 @@ struct connection {
     shm::unique_fd fd;
     bool stage = false;
     u64 since_ns = 0;
-    u64 request_id = 0;   ///< id of the connection's pending request to another host; 0: none
-    u32 tap = shm::none;  ///< a viewer's place in latest groups
+    u64 request_id = 0;  ///< id of the connection's pending request to another host; 0: none
+    /// the number by which a viewer's entry in a latest group is identified; none: not a viewer
+    u32 tap = shm::none;
 };
 
 class control_socket;
@@ -38,8 +39,8 @@ public:
     virtual ~connection_handler() = default;
     /// If this function throws, the connection is closed.
     virtual void on_message(control_socket& from, connection& c, shm::message& m) = 0;
-    /// `c` has been closed by its peer or dropped; its descriptor is still open, but no longer belongs to the
-    /// socket.
+    /// Called when the peer has closed `c`, or the socket has dropped it. The descriptor is still open, and
+    /// no longer belongs to the socket.
     virtual void on_close(const connection& c) = 0;
 };
 
@@ -54,9 +55,9 @@ public:
     control_socket(const control_socket&) = delete;
     control_socket& operator=(const control_socket&) = delete;
 
-    /// Listens at `path`: connections wait in the queue. The file stays. Throws shm_error.
+    /// Listens at `path`; connections wait in the queue until open(). The file stays. Throws shm_error.
     void listen(const std::string& path) { listener_ = shm::listen_at(path); }
-    /// Accepts connections from now on, as the loop reports them.
+    /// From now on, connections are accepted when the event loop reports them.
     void open();
     /// Called in each tick. Returns true if accepting was paused and is being retried now.
     bool resume_accepting(u64 now);

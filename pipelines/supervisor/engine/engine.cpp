@@ -131,7 +131,7 @@ void engine::attach_extensions() {
     extensions_->each([this](run_extension& e) { e.attach(*this); });
 }
 
-// run() has ended the processes, unless it has thrown: in that case they are ended here.
+// If run() has thrown, the processes have not ended yet: they are ended here.
 engine::~engine() {
     extensions_->each([](run_extension& e) { e.leave(); });
     if (!seats_.all_gone()) {
@@ -140,12 +140,12 @@ engine::~engine() {
         for (int k = 0; k < 500 && !seats_.all_gone(); ++k) {
             try {
                 loop_.run_once(10);
-            } catch (const std::exception&) {  // the engine ends in any case
+            } catch (const std::exception&) {  // an error does not prevent the end of the engine
             }
         }
     }
     if (block_.exists()) shm::segment::remove(run_id_);
-    shm::trace_segment::remove(run_id_);  // removes also a segment that an earlier supervisor has made
+    shm::trace_segment::remove(run_id_);  // the segment may have been made by an earlier supervisor
     ::unlink(run::control_socket(setup_->directory).c_str());
     extensions_->close();
 }
@@ -154,7 +154,7 @@ run_outcome engine::run() {
     if (facts_.taken_over == 0) supervisor::start_all(seats_);
     extensions_->each([](run_extension& e) { e.begin(); });
     while (!phase_.is_over()) {
-        save_state();  // saved before waiting for anything else
+        save_state();  // the state is saved before the loop waits
         loop_.run_once(1000);
     }
     sweep_rings();
@@ -222,7 +222,8 @@ void engine::check_end(u64 now) {
         if (!takeover_.is_in_progress() && rebuild_.failed_by_damage()) return;
         phase_.end_now("");
     }
-    if (phase_.is_open()) stream_.watch();  // before a stop determines END
+    // sources that end their streams come first: after that, a stop determines END
+    if (phase_.is_open()) stream_.watch();
     shm::control_block& c = block_.block();
     if (phase_.is(phase::draining) && block_.end() == ring::end_stopping && ring::try_finish_stop(c))
         if (const auto damage = block_.accept_end(ring::load(c.end))) return rebuild_.repair(*damage);
@@ -262,7 +263,7 @@ void engine::fail(const std::string& label, const std::string& what, int code) {
     seats_.fail(label, what, code);
 }
 
-// Supervision has ended; signals are handled by the function that waits.
+// Called when supervision has ended: from then on, the caller that waits handles the signals.
 void engine::serve_requests(int timeout_ms) {
     loop_.forget(timer_.get());
     loop_.forget(signals_.get());

@@ -69,8 +69,7 @@ public:
     /// Records the end of the run for observers that keep the control block mapped.
     void note_end(int exit_code) noexcept { telemetry::note_end(block_.block(), exit_code); }
     [[nodiscard]] process_table& seats() noexcept { return seats_; }
-    /// To be called after the end of the run: writing the report may use the file descriptors held in
-    /// reserve.
+    /// To be called after the end of the run: the reserved file descriptors become available for the report.
     void release_reserve() noexcept { reserve_.release(); }
     [[nodiscard]] nlohmann::json parameters_of_the_run() const { return parameters_.report(); }
     /// The problems that degraded or delayed the run.
@@ -109,8 +108,9 @@ private:
     console* console_;
     std::string run_id_;
     run_extensions* extensions_;
-    descriptor_reserve reserve_;  ///< declared before the members that open descriptors: if a lower limit is
-                                  ///< set later, the reserved numbers remain usable
+    /// declared before the members that open descriptors, so that the reserved numbers are low and stay
+    /// usable if the limit is lowered later
+    descriptor_reserve reserve_;
     event_loop loop_;
     std::unique_ptr<mps_domain> domain_;  ///< null: no stage uses the domain
     memory_store memory_;

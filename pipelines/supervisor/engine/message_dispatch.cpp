@@ -36,7 +36,7 @@ std::string rings_text(const stage_setup& st) {
     return text;
 }
 
-/// The requested ring; "": the one that the last sink reads.
+/// Returns the ring with that name; for "", the ring that the last sink reads.
 ring_place tapped_ring(const run_setup& s, const std::string& name) {
     if (name.empty()) {
         for (std::size_t k = s.stages.size(); k-- > 0;)
@@ -117,7 +117,7 @@ void message_dispatch::receive(const arrival& a, const run::hello_message& hello
                                                                a.message.fds, refusal.later)
                                      : supervisor::accept_stage(*seats_, fd, std::move(peer), hello);
         a.line.stage = refusal.message->empty();
-    } catch (const error& e) {  // the error has a message for the stage
+    } catch (const error& e) {  // the text of the error is sent to the stage
         refusal.message = e.what();
     }
     if (!refusal.message->empty()) answer(fd, run::to_json(refusal));
@@ -189,8 +189,8 @@ run::parameter_state commands::carry_out(const run::parameters_request&) const {
     return parameters_->answer();
 }
 
-// A frame carries the parameters that its source has read; in a run whose sources are all on other hosts, the
-// values in this block would reach no frame.
+// A frame carries the parameters that its source has read. If all sources are on other hosts, no frame would
+// carry the values in this block.
 run::parameter_state commands::carry_out(const run::set_request& r) {
     const bool from_elsewhere =
         std::all_of(ps_.setup.stages.begin(), ps_.setup.stages.end(),
@@ -223,7 +223,7 @@ run::verdict commands::carry_out(const run::rebuild_request&) {
 }
 
 run::verdict commands::carry_out(const run::seat_request& r) {
-    // Among a stage's instances, `cont` continues those that are paused; it is refused if none is.
+    // `cont` continues the paused instances of a stage; it is refused if no instance is paused.
     const std::vector<seat*> meant = seats_->find(r.stage);
     const bool some_are_paused =
         std::any_of(meant.begin(), meant.end(), [](const seat* s) { return is_paused(*s); });
@@ -274,8 +274,8 @@ void tap_leases::lease(connection& c, const run::tap_request& request) {
     const stage_setup& st = setup_->stages[at.stage];
     const u32 link = block_->published().stage[at.stage].output_link[at.output];
     if (c.tap == shm::none) {
-        // Identifies a place in a latest group; never equal to the entry of an incarnation, and not reused
-        // while it may still be referenced.
+        // This number identifies the viewer in a latest group. It is never equal to the entry of an
+        // incarnation, and is not reused while a word may still contain it.
         c.tap = shm::max_incarnations + taps_++ % (0xFFFFU - shm::max_incarnations);
     }
     std::vector<int> fds;

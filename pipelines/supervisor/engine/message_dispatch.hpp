@@ -1,6 +1,6 @@
 #pragma once
 // Interprets the messages on the control socket (control/control_message.hpp). Stages send a hello and stay
-// connected, viewers a tap; clients send one request and get one reply.
+// connected, and so do viewers, which send a tap. Clients send one request and get one reply.
 
 #include <functional>
 #include <string>
@@ -21,7 +21,8 @@ class takeover;
 class trace_control;
 struct seat;
 
-// The requests of clients (control/request_message.hpp): each is carried out, or refused with the reason.
+// Handles the requests of clients (control/request_message.hpp): carries each request out, or refuses it with
+// the reason.
 
 class commands {
 public:
@@ -61,7 +62,7 @@ private:
     trace_control* trace_;
 };
 
-// Taps. A viewer requests the memory of a ring and joins the ring as a `latest` reader by itself. The
+// Handles taps. A viewer requests the memory of a ring and joins the ring as a `latest` reader by itself. The
 // supervisor only passes the memory to the viewer and frees the viewer's place in the ring when its
 // connection closes (a killed viewer cannot do that).
 
@@ -102,7 +103,7 @@ public:
     void on_close(const connection& c) override;
 
 private:
-    /// A message, and where it came from.
+    /// A message, with the socket and the connection that it came from.
     struct arrival {
         control_socket& socket;
         connection& line;

@@ -16,7 +16,8 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t max_changes = 500;
 constexpr u64 log_every_ns = ns_per_s;
-constexpr u64 unknown_state = 1;  ///< stands for a damaged word: its value is not used to repair the block
+/// stored in the copy if the word is damaged: the copy is then not used to repair the word
+constexpr u64 unknown_state = 1;
 
 /// Returns the lowest frame that can still be produced.
 u64 oldest_frame(const shm::control_block& c) noexcept {
@@ -48,9 +49,9 @@ void live_parameters::write_into(shm::control_block& fresh, u64 first) const noe
     ring::initialise_parameters(fresh.parameters, values_, first, number_);
 }
 
-// The dead supervisor writes its file after each change, so the file has all sets except at most the newest.
-// A set is stored in its place before it becomes valid. So if the block has no newer set than the file, the
-// count in the file is right.
+// The dead supervisor wrote its file after each change, so at most the newest set is missing in the file. A
+// set is stored in its place before it becomes valid. So if the block has no set that is newer than those in
+// the file, the count in the file is right.
 std::optional<ring::parameter_state> live_parameters::state_in(const shm::control_block& c,
                                                                const json& state) const {
     const u64 raw = ring::load(c.parameters.state);
@@ -102,7 +103,7 @@ std::string live_parameters::adopt(const shm::control_block& c, shm::control_blo
                           state.is_object() ? "of the state file" : "of the pipeline file");
 }
 
-// If the schema refuses the values, those of the pipeline file remain in use.
+// If the schema refuses the saved values, the values of the pipeline file remain in use.
 void live_parameters::adopt_values(const json& saved) {
     try {
         std::vector<std::byte> values = plan_->values;
@@ -142,8 +143,8 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
         throw run::refused_for_now(fmt::format(
             "set: {} changes still wait for frames because no frame moves; try again when frames move",
             ring::readable_sets - 1));
-    // The copy gets the same change, and nothing is taken from the block, because damage in the block must be
-    // detected and not copied.
+    // The copy gets the same change. Nothing is copied from the block, because damage in the block must be
+    // detected.
     const u32 sets = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     made.parameters.state.store(ring::parameter_state{sets, *from}.pack(), std::memory_order_relaxed);
     (void)ring::publish(made.parameters, wanted, ~u64{0});

@@ -25,9 +25,8 @@ constexpr u64 shown_ns = 60 * ns_per_s;
 struct slots {
     u32 quarantined = 0, free = 0;
 };
-/// Counts slots of the rings that the stage writes. `quarantined` counts the slots that one seat has in
-/// quarantine, or that all seats have if `seat` is none. `free` is the number of free slots of the ring that
-/// has the fewest.
+/// Counts slots of the rings that the stage writes. `quarantined`: the slots that `seat` has in quarantine;
+/// if `seat` is none, those of all seats. `free`: the free slots of the ring that has the fewest of them.
 slots slots_of(const shm::control_block& c, u32 stage, u32 seat) {
     slots n;
     for (u32 o = 0; o < std::min(c.stage[stage].outputs, shm::max_outputs); ++o) {
@@ -71,7 +70,7 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
         if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped &&
             state != seat_state::vacant)
             return "";
-        // Frames wait for the instances that have not failed.
+        // A state other than `failed` has priority: frames wait for the instances that have not failed.
         if (!why || state != seat_state::failed) why = state;
     }
     const stage_spec& spec = setup.stages[stage].spec;
@@ -187,7 +186,7 @@ json problems::all(u64 begin_ns) const {
 void shortage_watch::accept_failed(int error, u64 now) {
     if (since_ns_ == 0) since_ns_ = now;
     newest_ = "cannot accept a connecting process: " + no_file_text(error);
-    if (logged_) return;  // once per shortage, however the shortage began
+    if (logged_) return;  // logged once per shortage, whatever the first sign of the shortage was
     logged_ = true;
     seats_->log_line(fmt::format("cannot accept a connecting process yet: {}", no_file_text(error)));
 }
@@ -199,7 +198,7 @@ void shortage_watch::tick(bool accepts, bool ending, u64 now) {
         newest_ = s->shortage;
     }
     if (since_ns_ == 0) return;
-    // If a process ended because it got no thread, the shortage counts as over only after its successor has
+    // After a process has ended because it got no thread, the shortage is not over before its successor has
     // run for a while.
     const auto waits = [&](const auto& s) {
         if (s->start_short || !s->now) return s->start_short;

@@ -14,7 +14,7 @@
 namespace carousel::supervisor {
 
 struct problem {
-    std::string key;  ///< constant while the problem lasts
+    std::string key;  ///< identifies the problem; constant while the problem lasts
     std::string text;
     u64 since_ns = 0, over_ns = 0;  ///< over_ns 0: the problem still lasts
     bool logged = false;
@@ -22,11 +22,11 @@ struct problem {
 
 class problems {
 public:
-    /// To be called about four times per second. Returns the messages to log now: each problem that has
-    /// lasted long enough, once.
+    /// To be called about four times per second. Returns the messages to log now: one for each problem that
+    /// has lasted long enough and was not logged yet.
     [[nodiscard]] std::vector<std::string> tick(const run_setup& s, const shm::control_block& c,
                                                 const seat_list& seats, u64 now);
-    /// Adds a problem that was already over when it was found; `present` lists it for a while.
+    /// Adds a problem that was already over when it was found; present() still lists it for a while.
     void report(const std::string& text, u64 now);
     /// The messages of the problems that still last.
     [[nodiscard]] nlohmann::json present(u64 now) const;
@@ -56,7 +56,7 @@ public:
 private:
     process_table* seats_;
     u64 since_ns_ = 0;     ///< 0: there is no shortage
-    std::string newest_;   ///< the newest shortage: what failed, and the error
+    std::string newest_;   ///< describes the newest shortage: the operation that failed, and the error
     bool logged_ = false;  ///< the present shortage of descriptors has been logged
 };
 

@@ -22,7 +22,7 @@ namespace {
 constexpr u64 terminal_every_ns = 200 * ns_per_ms;
 constexpr u64 line_every_ns = 2 * ns_per_s;
 
-/// True if all rings of the stage have passed on the frame. A damaged tail reads as 0.
+/// True if the frame has left all rings that the stage reads. A damaged tail reads as 0.
 bool have_passed(const shm::stage_block& stage, const shm::control_block& c, u64 frame) noexcept {
     for (u32 i = 0; i < std::min(stage.inputs, shm::max_inputs); ++i)
         if (stage.input_link[i] >= shm::max_links || ring::load(c.link[stage.input_link[i]].tail) <= frame)
@@ -39,7 +39,7 @@ u64 delivered(const run_setup& s, const shm::control_block& c) noexcept {
         for (u32 i = 0; i < std::min(c.stage[k].inputs, shm::max_inputs); ++i) {
             if (c.stage[k].input_link[i] >= shm::max_links) continue;
             const shm::link_block& l = c.link[c.stage[k].input_link[i]];
-            // A closed group (an optional sink that has failed) is not waited for.
+            // Rings do not wait for a closed group (an optional sink that has failed).
             const u32 group = c.stage[k].input_group[i];
             if (group < shm::max_blocking &&
                 ring::group_word::of(ring::load(l.group_state[group])).state == ring::group_state::closed)
@@ -70,7 +70,8 @@ void progress::tick(const shm::control_block& c, u64 restarts, const std::string
     for (u32 k = 0; k < stages_.size(); ++k) stages_[k].sample(ring::load(c.stage[k].counters.frames), now);
     if (setup_->quiet || now - shown_ns_ < (console_->terminal() ? terminal_every_ns : line_every_ns)) return;
     if (shown_ns_ == 0 && !console_->terminal()) {
-        shown_ns_ = now;  // without a terminal the first line is printed when there is something to report
+        // without a terminal, no line is printed at the very start, when there is nothing to report
+        shown_ns_ = now;
         return;
     }
     shown_ns_ = now;
@@ -141,7 +142,7 @@ std::string stall_guard::undeliverable() const try {
     return "";
 }
 
-// A sink marks a frame in its ledger before the frame is DONE, and the tail moves beyond the frame only after
+// A sink marks a frame in its ledger before the frame becomes DONE; the tail passes the frame only after
 // that. Therefore a frame that a sink has marked after the first read of the ledgers is found marked in the
 // second read.
 std::optional<telemetry::undelivered_frame> find_lost_frame(

@@ -1,5 +1,5 @@
 #pragma once
-// The progress of a run: its rates, and the reaction if no frame advances.
+// The progress of a run: measures the rates, and reacts if no frame advances.
 
 #include <algorithm>
 #include <functional>
@@ -23,7 +23,7 @@ struct run_setup;
 // Frames and rates of the running pipeline, and the progress line: updated in place on a terminal, printed
 // every 2 s elsewhere.
 
-/// Number of frames that have reached every blocking sink (0-based: the first frame that has not).
+/// Returns the number of the first frame that has not reached every blocking sink.
 [[nodiscard]] u64 delivered(const run_setup& s, const shm::control_block& c) noexcept;
 
 /// Frames per second, over about the last second.
@@ -57,9 +57,9 @@ private:
 
 class stall_watch {
 public:
-    /// `print` is a fingerprint: it differs from the previous sample's `print` if a frame has advanced. A gap
-    /// of more than 1 s between samples means that this process was itself stopped or starved and has missed
-    /// events; therefore the time without progress starts again.
+    /// `print` is a fingerprint of the run: if a frame has advanced, it differs from the `print` of the
+    /// previous sample. A gap of more than 1 s between samples means that this process was itself stopped or
+    /// starved and has missed events; therefore the time without progress starts again.
     void add_sample(u64 print, u64 now) noexcept {
         const bool starved = now > seen_ns_ + ns_per_s;
         seen_ns_ = now;
@@ -67,17 +67,19 @@ public:
         print_ = print;
         since_ns_ = now;
     }
-    /// Excludes `ns` of the time since the last progress: the run itself was stopped for that long.
+    /// Excludes `ns` nanoseconds from the time without progress, because the run itself was stopped for that
+    /// long.
     void leave_out(u64 ns, u64 now) noexcept {
         if (since_ns_ != 0) since_ns_ = std::min(now, since_ns_ + ns);
     }
-    /// To be called if there is nothing to watch: the time without progress starts again from `now`.
+    /// To be called while there is nothing to watch: the time without progress starts again at `now`.
     void restart(u64 now) noexcept { since_ns_ = excused_ns_ = now; }
     /// To be called if a stage has a reason to wait. After that reason has ended, the other stages get one
     /// second to continue.
     void excuse(u64 now) noexcept { excused_ns_ = now; }
-    /// True if the last reason to wait was found so recently that no new search is needed. A search reads
-    /// words of every process and /proc, so a pipeline that is paused for hours is not checked in every tick.
+    /// True if the last reason to wait was found so recently that no new search is needed. A search is
+    /// expensive (it reads words of every process, and /proc); without this limit a paused pipeline would be
+    /// searched in every tick.
     [[nodiscard]] bool just_excused(u64 patience_ns, u64 now) const noexcept {
         return excused_ns_ != 0 && now < excused_ns_ + std::min(patience_ns, u64{ns_per_s}) / 8;
     }
@@ -85,7 +87,7 @@ public:
     [[nodiscard]] u64 quiet_ns(u64 now) const noexcept {
         return since_ns_ != 0 && now > since_ns_ ? now - since_ns_ : 0;
     }
-    /// True if there was no progress for `patience_ns`, and no excuse in the last second.
+    /// True if no frame has advanced for `patience_ns`, and excuse() was not called in the last second.
     [[nodiscard]] bool is_stalled(u64 patience_ns, u64 now) const noexcept {
         return quiet_ns(now) >= patience_ns && now >= excused_ns_ + std::min(patience_ns, u64{ns_per_s});
     }
@@ -105,7 +107,7 @@ public:
 
     /// Called in each tick in which frames may advance.
     [[nodiscard]] std::optional<block_damage> watch(u64 now);
-    /// To be called if there is nothing to watch: the time without progress starts again.
+    /// To be called while there is nothing to watch: the time without progress starts again.
     void restart(u64 now) noexcept { stall_.restart(now); }
 
 private:
@@ -122,9 +124,10 @@ private:
 
 // Finds a frame that is lost on this host although another host still has it.
 
-/// Returns the lowest frame that a sink still has to deliver if no ring of that sink contains the frame any
-/// more. `made` holds the static parts of the block `c`; `find_undelivered` reads the ledgers. The processes
-/// may run during the call. Throws what `find_undelivered` throws.
+/// Determines the lowest frame that a sink still has to deliver. Returns this frame if it is lost: no ring
+/// that the sink reads contains it any more. `made` holds the static parts of the block `c`;
+/// `find_undelivered` reads the ledgers. The processes may run during the call. Throws what
+/// `find_undelivered` throws.
 [[nodiscard]] std::optional<telemetry::undelivered_frame> find_lost_frame(
     const run_setup& s, const shm::control_block& made, const shm::control_block& c,
     const std::function<telemetry::undelivered_frame()>& find_undelivered);

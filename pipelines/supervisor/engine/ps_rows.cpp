@@ -28,7 +28,8 @@
 namespace carousel::supervisor {
 namespace {
 
-/// The latencies that a sink has counted, from the source's claim to the commit; empty for other stages.
+/// Returns the latencies that a sink has counted, each from the source's claim to the sink's commit; empty
+/// for other stages.
 std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_setup& st,
                                                                    const shm::word* buckets) {
     if (st.has_output()) return std::nullopt;

@@ -32,7 +32,7 @@ json latency_json(const shm::word* buckets, const shm::word* longest) {
     return j;
 }
 
-/// The depth that the last process of a seat has reported; null: it has reported none.
+/// Returns the depth that the last process of a seat has reported; null: the process has reported none.
 json depth_json(u64 word) {
     const auto d = telemetry::depth_view::of(word);
     if (d.why == telemetry::depth_reason::unknown) return nullptr;
@@ -44,15 +44,15 @@ json depth_json(u64 word) {
             {"reach", d.reach == telemetry::reach_state::none ? json() : json(telemetry::name_of(d.reach))}};
 }
 
-/// The counts of the stage's turns on a GPU; null: the stage has taken no turn.
+/// Returns the counts of the stage's turns on a GPU; null: the stage has taken no turn.
 json turns_json(const shm::stage_counters& n) {
     const u64 taken = ring::load(n.turns);
     if (taken == 0) return {};
     return {{"taken", taken}, {"taken_over", ring::load(n.late_turns)}};
 }
 
-/// The figures that one end of a link has written in this run (stages/hosts/link_end.hpp); null: the
-/// stage is not an end of a link.
+/// Returns the figures that the stage, as an end of a link, has written in this run
+/// (stages/hosts/link_end.hpp); null: the stage is not an end of a link.
 json link_json(const std::string& directory, const std::string& stage, const std::string& run_id) {
     json stored = read_json_file(directory + "/figures-" + stage);
     if (!stored.is_object() || stored.value("run", "") != run_id) return nullptr;
@@ -133,8 +133,8 @@ json samples_json(const std::vector<f64>& samples) {
             {"max", quantile(samples, 1.0)}};
 }
 
-/// Number of frames that have bypassed a stage. Each ring that the stage reads counts these frames. If the
-/// counts differ, because the block is damaged, the greatest one is returned.
+/// Returns the number of frames that have bypassed a stage. Each ring that the stage reads counts them. If
+/// the block is damaged, the counts may differ; the result is the greatest one.
 u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     u64 most = 0;
     if (stage >= std::min(c.stages, shm::max_stages)) return most;
@@ -201,8 +201,9 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
                     a.sum = std::move(sum);
                 else
                     a.passed_by = sum.passed;
-            } catch (const output_error& e) {  // the remaining parts of the account and the report are still
-                                               // useful
+                // an unreadable ledger ends nothing: the rest of the account and of the report is still
+                // useful
+            } catch (const output_error& e) {
                 a.unreadable = e.what();
                 a.not_counted = "its ledger can't be read";
             }
@@ -384,7 +385,8 @@ json make_report(const report_input& in) {
                               {"to_first_frame", samples_json(parts.to_frame)}};
     r["standby_takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, true));
     r["standby_takeovers"] = in.deaths->promoted;
-    // Counts the deaths after which a fresh process had to be started although the stage has standbys.
+    // The numbers of deaths after which a fresh process had to be started although the stage has standbys, by
+    // reason.
     r["standby_missed"] = {{"none", in.deaths->no_standby[static_cast<u8>(why_no_standby::none)]},
                            {"starting", in.deaths->no_standby[static_cast<u8>(why_no_standby::starting)]},
                            {"untried", in.deaths->no_standby[static_cast<u8>(why_no_standby::untried)]}};

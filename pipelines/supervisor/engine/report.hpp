@@ -16,16 +16,17 @@
 
 namespace carousel::supervisor {
 
-/// True if the receiving end of a link has reported that its sender keeps frames until the sinks here have
-/// delivered them.
+/// True if `stage`, as the receiving end of a link, has reported that the link's sender keeps frames until
+/// the sinks on this host have delivered them.
 [[nodiscard]] bool is_sent_durably(const std::string& directory, const std::string& stage,
                                    const std::string& run_id);
 
 struct run_outcome {
-    u64 first = 0;          ///< the frames below were delivered by an earlier run
-    u64 end = 0;            ///< frames first .. end-1 had to be delivered to every sink
-    bool complete = false;  ///< all these frames were delivered, and every stage has exited by itself
-    f64 seconds = 0;        ///< from the claim of the first frame to the delivery of the last one
+    u64 first = 0;  ///< the frames below `first` were delivered by an earlier run
+    u64 end = 0;    ///< frames first .. end-1 had to be delivered to every sink
+    /// all frames first .. end-1 were delivered, and every stage has exited by itself
+    bool complete = false;
+    f64 seconds = 0;  ///< time from the claim of the first frame to the delivery of the last one
     int exit_code = 0;
     std::string ending;    ///< "complete", "interrupted", "failed: ..."
     std::string ended_by;  ///< the source that ended the stream before frame `end`; "": none
@@ -33,10 +34,11 @@ struct run_outcome {
     damage_account repairs;
     u32 taken_over = 0;  ///< number of times that a supervisor took the run over from a killed one
     std::vector<std::string> command_line;
-    u64 planned_end = ~u64{0};  ///< END derived from `frames`: the first excluded frame; a value above every
-                                ///< frame number if `frames` is not set
+    /// the END that follows from `frames`: the first frame that is not made; if `frames` is not set, a value
+    /// above every frame number
+    u64 planned_end = ~u64{0};
     std::string end_requested_by;  ///< the cause of the end: "SIGHUP", "--seconds", ...; "": none
-    /// True if `frames` is greater than the number of frames that the run has delivered.
+    /// True if the run has delivered fewer frames than `frames` requests.
     [[nodiscard]] bool ended_early() const noexcept;
     /// "ended early, after 26 of 150 frames: SIGHUP"; "": the run did not end early.
     [[nodiscard]] std::string early_text() const;
@@ -47,7 +49,8 @@ struct run_outcome {
 /// The delivery account of one sink.
 struct sink_account {
     std::string stage;
-    std::string not_counted = {};  ///< the reason; "": the sink is counted, and `sum` is from its ledger
+    /// the reason why the sink is not counted; "": the sink is counted, and `sum` is from its ledger
+    std::string not_counted = {};
     telemetry::ledger_summary sum = {};
     std::string unreadable = {};        ///< the reason why its ledger cannot be read; ""
     std::optional<u64> passed_by = {};  ///< frames not delivered to the sink: it is a port that skips, or an
@@ -76,7 +79,7 @@ struct report_input {
     /// indexed by stage, measured over outcome.seconds; empty: not measured
     std::vector<telemetry::stage_shares> shares = {};
     nlohmann::json parameters = nullptr;  ///< see live_parameters::report
-    u64 recoveries_dropped = 0;           ///< deaths that are too old for the list
+    u64 recoveries_dropped = 0;           ///< number of deaths that are too old for the list
 };
 [[nodiscard]] nlohmann::json make_report(const report_input& in);
 
@@ -93,16 +96,16 @@ struct dead_letter {
 };
 struct dead_letter_list {
     u64 count = 0;                    ///< the greatest number of tombstones that one sink received
-    std::vector<dead_letter> newest;  ///< by sequence, at most a thousand per sink
+    std::vector<dead_letter> newest;  ///< ordered by ring sequence, at most a thousand per sink
 };
-/// The frames that the sinks' ledgers record as tombstones, with the cause if the supervisor observed it. If
-/// no sink is counted, returns the frames that the supervisor saw.
+/// Returns the frames that the sinks' ledgers record as tombstones, each with its cause if the supervisor has
+/// observed it. If no sink is counted, returns the frames that the supervisor has recorded as abandoned.
 [[nodiscard]] dead_letter_list dead_letters_of(const std::vector<sink_account>& sinks,
                                                const death_account& deaths);
-/// "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "" if there are none.
+/// Returns "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "": there are none.
 [[nodiscard]] std::string dead_letters_text(const dead_letter_list& d);
-/// The run's own exit code, unless this code is 0 and frames are damaged or abandoned; damage has priority
-/// over abandoned frames.
+/// Returns the run's own exit code if it is not 0. Otherwise returns the code for damage, if there is any, or
+/// the code for abandoned frames, if there are more than `allowed`.
 [[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letter_list& dead_letters,
                                u64 allowed) noexcept;
 /// A message that names the run, the frame before which its stream ended and the source that ended it.
@@ -111,17 +114,18 @@ struct dead_letter_list {
 [[nodiscard]] std::string damage_text(const damage& d, const std::vector<sink_account>& sinks);
 [[nodiscard]] damage damage_of(const std::vector<sink_account>& sinks, const shm::control_block& c);
 
-/// Throws output_error if the report could not be written later. To be called before the run starts.
+/// Throws output_error if it is already clear that the report cannot be written later. To be called before
+/// the run starts.
 void check_report_path(const std::string& path);
 /// Writes the report in the way that core/output_file.hpp describes. Copies the ledgers into the folder of
 /// the file that is replaced (ledger_copy_path); for a report that is written to a device or a FIFO, no
 /// copies are kept. Throws output_error.
 void write_report(const std::string& path, const nlohmann::json& report, const run_setup& s,
                   const std::vector<sink_account>& sinks);
-/// Opens the file for --report FILE, for any command. Throws output_error.
+/// Opens FILE for any command that has the option --report FILE. Throws output_error.
 [[nodiscard]] output_file open_report(const std::string& path);
-/// Path of the copy of a sink's ledger next to a report, with the report's symbolic links resolved. "": the
-/// report is written to a device or a FIFO.
+/// Returns the path at which the copy of a sink's ledger is kept next to a report, with the report's symbolic
+/// links resolved; "": the report is written to a device or a FIFO.
 [[nodiscard]] std::string ledger_copy_path(const std::string& report_path, const std::string& stage);
 /// Returns the p-quantile of `samples`, p in 0 .. 1; 0 if there are none.
 [[nodiscard]] f64 quantile(std::vector<f64> samples, f64 p);

@@ -13,7 +13,8 @@
 namespace carousel::supervisor {
 namespace {
 
-/// Calls fn(entry) for each process that works or has worked for a stage for which of(stage) is true.
+/// Calls fn(entry) for each process that works, or has worked, for one of the stages that `of` selects
+/// (of(stage) is true).
 template <typename Of, typename F>
 void for_each_process(const shm::control_block& c, Of&& of, F&& fn) {
     for (const shm::incarnation& e : c.entry) {
@@ -45,7 +46,7 @@ stage_condition condition_of(seat_state s) noexcept {
     }
 }
 
-/// Returns the seat of a stage that is in the best condition; null: the stage has no seat.
+/// Returns the seat of the stage whose state is best; null: the stage has no seat.
 const seat* best_of(const seat_list& seats, u32 stage) {
     const seat* best = nullptr;
     for (const auto& s : seats)
@@ -92,8 +93,8 @@ json used_of(const ring_setup& r, const shm::used_extents& used) {
     }
 }
 
-/// Returns for each sampled input, by its name, the number of the frame that was used; null if the input had
-/// no frame yet.
+/// Returns an object with one member per sampled input, by the input's name: the number of the frame that was
+/// used, or null if the input had no frame yet.
 json sampled_frames_of(const stage_setup& st, const std::vector<u64>& frames) {
     json out = json::object();
     for (std::size_t k = 0; k < std::min(frames.size(), st.spec.sampled_inputs.size()); ++k)

@@ -24,8 +24,8 @@ namespace carousel::supervisor {
 /// Time at which a sink committed the newest frame. Returns `latest` if no word contains the time.
 [[nodiscard]] u64 last_delivery_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept;
 
-// The stages' shares of time: over the last seconds for `ps`, and from the first to the last frame for the
-// report. In a run that was taken over, both the shares and the rate count from the takeover.
+// Measures the stages' shares of time: over the last seconds for `ps`, and from the first to the last frame
+// for the report. In a run that was taken over, both the shares and the rate count from the takeover.
 
 class stage_times {
 public:
@@ -38,9 +38,11 @@ public:
     /// effect.
     void finish(const shm::control_block& c, u64 now);
 
-    /// Indexed like run_setup::stages, measured over about the last 2 s; empty before there are two samples.
+    /// Returns the shares over about the last 2 s, indexed like run_setup::stages; empty before there are two
+    /// samples.
     [[nodiscard]] std::vector<telemetry::stage_shares> recent() const;
-    /// Over the whole run; before finish(), up to the last tick; empty if no frame was made.
+    /// Returns the shares over the whole run; before finish() was called, up to the last tick. Empty if no
+    /// frame was made.
     [[nodiscard]] std::vector<telemetry::stage_shares> whole() const;
 
 private:
@@ -57,8 +59,8 @@ private:
     std::deque<sample> past_;  ///< oldest first
 };
 
-/// The bottleneck in the form of bottleneck.hpp, from these shares and the state of the seats. `seats`
-/// is null if the run is over: all seats then count as up.
+/// The bottleneck in the form of bottleneck.hpp, derived from these shares and the states of the seats.
+/// `seats` is null if the run is over: all seats then count as up.
 [[nodiscard]] nlohmann::json bottleneck_of(const run_setup& s,
                                            const std::vector<telemetry::stage_shares>& shares,
                                            const seat_list* seats);

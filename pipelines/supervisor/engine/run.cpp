@@ -77,15 +77,15 @@ void log_closing(closing& out, const run_setup& s, const run_outcome& o,
     const auto first = [&](auto&& is) { return std::find_if(s.stages.begin(), s.stages.end(), is); };
     auto victim =
         first([](const stage_setup& st) { return st.has_output() && !st.spec.input_indices.empty(); });
-    if (victim == s.stages.end())  // the program of a port is not part of the run
+    if (victim == s.stages.end())  // no port is chosen, because the program at a port is not part of the run
         victim = first([](const stage_setup& st) { return !st.spec.is_port(); });
     if (o.complete && !s.quiet && victim != s.stages.end())
         out.line(fmt::format("tip: during a run, try in another terminal: {} kill {} -p {}", own_command(),
                              victim->spec.name, s.name));
 }
 
-/// Writes the report. Returns the reason why the report or one of its ledgers cannot be written; "": written,
-/// or not requested.
+/// Writes the report if it was requested. Returns the reason why the report or one of its ledgers cannot be
+/// written; "": there is no failure.
 std::string why_not_reported(const run_setup& s, const nlohmann::json& report,
                              const std::vector<sink_account>& sinks) {
     if (s.report_path.empty()) return "";
@@ -100,7 +100,8 @@ std::string why_not_reported(const run_setup& s, const nlohmann::json& report,
 int finish(engine& e, const run_setup& s, run_outcome o, const run_options& given_options,
            const run_extensions& extensions, console& out) {
     closing last(out, *e.seats().journal);
-    if (e.seats().failure) log_root_cause(last, *e.seats().failure);  // logged before anything that can fail
+    // logged first, because the later steps can fail
+    if (e.seats().failure) log_root_cause(last, *e.seats().failure);
     const std::vector<sink_account> sinks = read_ledgers(s, e.control(), o.end);
     const damage d = damage_of(sinks, e.control());
     const dead_letter_list dead_letters = dead_letters_of(sinks, e.seats().account);
@@ -142,7 +143,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     return o.exit_code;
 }
 
-/// Returns the run of this name that a dead supervisor has left, if any of its stages is alive.
+/// Returns the run that a dead supervisor of this name has left, if at least one stage of that run is alive.
 std::optional<run::record> surviving_run(const run_lock& lock) {
     auto record = run::read_record(lock.folder());
     const auto is_recoverable = [](const run::record& r) {
@@ -152,8 +153,8 @@ std::optional<run::record> surviving_run(const run_lock& lock) {
     return record;
 }
 
-/// If this function throws, the stages are not affected: they wait for a supervisor with the same pipeline,
-/// and exit by themselves if none appears.
+/// If this function throws, the stages are not affected: they wait for another supervisor with the same
+/// pipeline, and exit by themselves if none connects.
 void restore_identity(const run_lock& lock, const run::record& existing, const nlohmann::json& wanted,
                       run_setup& s) {
     const auto kept = read_identity(lock.folder());
@@ -168,7 +169,8 @@ void restore_identity(const run_lock& lock, const run::record& existing, const n
     restore_depths(kept->depths, s);
 }
 
-/// The message for stages on which isolation = "mps" has no effect; "": none.
+/// Returns the message that names the stages on which isolation = "mps" has no effect; "": there is no such
+/// stage.
 std::string no_domain_text(const pipeline& p, const run_setup& s) {
     std::string names;
     for (u32 k = 0; k < s.stages.size(); ++k)
@@ -178,8 +180,8 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
                          : fmt::format("isolation = \"mps\" has no effect on {}: running on the CPU", names);
 }
 
-/// Returns the run of that name that a killed supervisor has left, if its control block still exists. To be
-/// called before waiting for the lock.
+/// Returns the run that a killed supervisor of that name has left, if the run's control block still exists.
+/// To be called before waiting for the lock.
 std::optional<run::record> unfinished_run(const std::string& name) {
     auto record = run::read_record(run::run_folder(name));
     if (record && (is_alive(*record) || !shm::segment::exists(record->run_id))) record.reset();
@@ -218,8 +220,8 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
     if (is_journal(STDERR_FILENO)) out.use(journal(journal_socket), p.name);
     if (o.quiet) out.set_threshold(log::level::warning);
-    // From here on, the stages of a run that is taken over wait for this process, regardless of how long the
-    // remaining steps take.
+    // From here on, the stages of a run that is taken over wait for this process, however long the remaining
+    // steps take.
     const std::optional<run::record> existing = o.fresh ? std::nullopt : surviving_run(lock);
     lock.leave_folder(existing || before);
     if (o.stages.empty()) o.stages = describe_stages(p);
@@ -244,7 +246,7 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     }
     make_log_folder(s.directory);
     const std::string run_id = existing ? existing->run_id : new_run_id();
-    // Nothing has been allocated yet, and no stage waits for frames, so the hosts can agree first.
+    // The hosts agree now, because nothing has been allocated yet and no stage waits for frames.
     if (!existing) {
         try {
             extensions.each([&](run_extension& each) { each.agree(out, run_id); });
@@ -275,7 +277,8 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
         const int code = finish(e, s, outcome, o, extensions, out);
         out.flush();
         return code;
-    } catch (const error& failed) {  // the caller prints this text; in the background only the log keeps it
+        // on an error, the caller prints the text; for a run in the background only the log keeps it
+    } catch (const error& failed) {
         e.seats().journal->note(::getpid(), fmt::format("error: {}", failed.what()));
         throw;
     }

@@ -7,8 +7,9 @@
 
 namespace carousel::supervisor {
 
-/// Starts the pipeline, or takes over a running run of that name whose supervisor was killed, if it is the
-/// same pipeline (compatibility.hpp). Returns the exit code. Throws carousel::error if the run cannot start.
+/// Starts the pipeline. If a run of that name is running and its supervisor was killed, takes that run over
+/// instead, provided that it has the same pipeline (compatibility.hpp). Returns the exit code. Throws
+/// carousel::error if the run cannot start.
 int run_pipeline(const pipeline& p, const run_options& o);
 
 }  // namespace carousel::supervisor

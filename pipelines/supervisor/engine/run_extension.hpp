@@ -23,8 +23,10 @@ struct pipeline;
 
 /// The run in brief, as `carousel ps` shows it.
 struct run_summary {
-    std::string state, state_text;  ///< "waiting", "waiting: fragment is down"
-    bool ready = false;   ///< all stages have started, so a frame can be made; or all frames are delivered
+    /// the short form, "waiting", and the text for display, "waiting: fragment is down"
+    std::string state, state_text;
+    /// all stages have started, so a frame can be made; or all frames have been delivered
+    bool ready = false;
     bool ending = false;  ///< the end has begun
     f64 frames_per_second = 0;
 };
@@ -39,26 +41,28 @@ public:
     [[nodiscard]] virtual console& out() = 0;
     /// Width of the labels before log lines, in characters.
     [[nodiscard]] virtual std::size_t label_width() const = 0;
-    /// True if a supervisor before this one was killed.
+    /// True if this supervisor has taken the run over from a killed one.
     [[nodiscard]] virtual bool was_taken_over() const = 0;
     [[nodiscard]] virtual bool end_was_requested() const = 0;
     [[nodiscard]] virtual run_summary summary() const = 0;
     virtual void log_line(const std::string& text) = 0;
-    /// Handles a request to end in the same way as a request on this host; an extension may take it
-    /// (take_end_request).
+    /// Requests the end of the run in the same way as a user on this host does; an extension may take the
+    /// request (take_end_request).
     virtual void request_end(const std::string& why) = 0;
     /// Delivers the frames in flight and then ends the run. `why` is the cause, unless another cause is
     /// already recorded.
     virtual void drain(const std::string& why) = 0;
     virtual void end_at_once(const std::string& why) = 0;
-    /// The stream that `stage` receives ends before frame `at`; has the same effect as a report of its link.
+    /// Ends the stream that `stage` receives before frame `at`; has the same effect as if the stage's link
+    /// had reported the end.
     virtual void end_the_stream(const std::string& stage, u64 at, const std::string& why) = 0;
     /// To be called if something other than a stage has failed; the run then fails as well.
     virtual void fail(const std::string& label, const std::string& what, int code) = 0;
     /// Executes a request like one that arrives at the control socket (control/request_message.hpp), and
     /// returns its answer.
     virtual nlohmann::json carry_out(const nlohmann::json& request) = 0;
-    /// Answers a request that was taken (run_extension::take_request), if its client still waits.
+    /// Sends the reply to a request that an extension has taken (run_extension::take_request), if the client
+    /// still waits.
     virtual void answer(u64 id, const nlohmann::json& reply) = 0;
     /// To be called when the run is over: serves requests and new connections at the control socket for up to
     /// `timeout_ms`.
@@ -81,14 +85,14 @@ public:
     // ---- before the run
     /// Called once, before any part of the run is started or allocated. Throws config_error.
     virtual void prepare(const pipeline&, console&) {}
-    /// Called only for a fresh run: the last step before anything is allocated. May block. Throws
+    /// Called only for a fresh run, as the last step before anything is allocated. May block. Throws
     /// interrupted_early.
     virtual void agree(console&, const std::string& /*run_id*/) {}
-    /// First frame of this run's rings; `own`: without this extension.
+    /// Returns the first frame of this run's rings; `own`: the first frame if there were no such extension.
     [[nodiscard]] virtual u64 first_frame(u64 own) const { return own; }
 
     // ---- the run
-    /// From now until close() the extension may act on the run.
+    /// The extension may act on the run from this call until close().
     virtual void attach(run_access&) {}
     /// Called after the stages have been started.
     virtual void begin() {}
@@ -98,7 +102,7 @@ public:
     /// Called after all processes of the run have ended. Idempotent.
     virtual void close() noexcept {}
 
-    // ---- its state, which a supervisor that takes the run over restores before attach()
+    // ---- the extension's state; a supervisor that takes the run over restores it before attach()
     virtual void save(nlohmann::json& /*run*/) const {}
     virtual void restore(saved_run& /*run*/) {}
     /// Returns a value that differs whenever the result of save() differs.
@@ -107,13 +111,14 @@ public:
     // ---- requests, and the end
     /// Takes over a client's request if it is for another host.
     [[nodiscard]] virtual request_route take_request(const nlohmann::json& /*request*/) { return {}; }
-    /// Called when the run is to end. Returns true if the extension ends the run later. `leaving`: every
-    /// frame has been delivered; `may_wait`: the end of the run has not begun in any way yet.
+    /// Called when the run is to end. Returns true if the extension itself will end the run later. `leaving`:
+    /// every frame has been delivered; `may_wait`: the run has not begun to end, so the extension may delay
+    /// the end.
     [[nodiscard]] virtual bool take_end_request(const std::string& /*why*/, bool /*leaving*/,
                                                 bool /*may_wait*/) {
         return false;
     }
-    /// True if a request to end the run has an effect after every frame of this host is delivered.
+    /// True if a request to end the run still has an effect when all frames of this host have been delivered.
     [[nodiscard]] virtual bool outlasts_delivery() const noexcept { return false; }
     virtual void end_at_once() {}
     /// Called when all stages of this host have exited. `end`: frame at which this host's stream ended, if it
@@ -122,10 +127,10 @@ public:
 
     // ---- data that the extension adds to replies and to the report
     virtual void add_to(run::ps_answer&) const {}
-    /// True if the report must be created even if no file was requested.
+    /// True if the extension needs the report even if the user has requested no report file.
     [[nodiscard]] virtual bool wants_report() const noexcept { return false; }
     virtual void add_to_report(nlohmann::json&) const {}
-    /// Exit code of a run that was otherwise successful.
+    /// Returns the exit code of the extension's part; it is used if the run was otherwise successful.
     [[nodiscard]] virtual int exit_code() const { return 0; }
     [[nodiscard]] virtual std::vector<std::string> closing_lines() const { return {}; }
     /// Called when the result of the run is known. May block.
@@ -133,12 +138,12 @@ public:
     }
 };
 
-/// A signal arrived before the run was started.
+/// Thrown if a signal arrives before the run was started.
 struct interrupted_early {
     int signal = 0;
 };
 
-/// All extensions of a run, in the order of their hooks; closes them at the end.
+/// All extensions of a run, in the order in which their hooks are called; the destructor closes them.
 class run_extensions {
 public:
     run_extensions() = default;
@@ -152,7 +157,7 @@ public:
     void each(F&& fn) const {
         for (const auto& e : all_) fn(*e);
     }
-    /// True if `fn` returns true for an extension; the remaining extensions are then not called.
+    /// Calls `fn` for one extension after the other until it returns true; returns false if it never does.
     template <typename F>
     [[nodiscard]] bool any(F&& fn) const {
         for (const auto& e : all_)

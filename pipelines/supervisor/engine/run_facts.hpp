@@ -27,7 +27,7 @@ public:
         if (members_.is_object() && members_.contains(key) && !read_member(members_, key, into))
             unreadable_.emplace_back(key);
     }
-    /// The members with wrong values, among those that were read.
+    /// The members that were read and have a wrong value.
     [[nodiscard]] const std::vector<std::string>& unreadable() const noexcept { return unreadable_; }
 
 private:
@@ -35,11 +35,12 @@ private:
     std::vector<std::string> unreadable_;
 };
 
-/// One rebuild of the control block because no frame advanced or because a word had an impossible value.
+/// Describes one rebuild of the control block. The cause is that no frame advanced, or that a word had an
+/// impossible value.
 struct repair_record {
     u64 at_ns = 0, frame = 0;  ///< frame: the frame at which the run continued
     bool stalled = false;
-    std::vector<std::string> found;  ///< empty: no word was wrong
+    std::vector<std::string> found;  ///< the wrong words; empty: no word was wrong
     struct frames {
         u64 first = 0, end = 0;
     };
@@ -49,9 +50,10 @@ struct repair_record {
 };
 struct damage_account {
     u64 stalls = 0, damaged = 0;
-    u64 words = 0;       ///< words with one flipped bit that were repaired without a rebuild
-    u64 beyond_end = 0;  ///< frames that a sink delivered beyond the end, removed from the account
-    std::vector<repair_record> last;  ///< the first hundred
+    u64 words = 0;  ///< number of words with one flipped bit that were repaired without a rebuild
+    /// number of frames that a sink has delivered beyond the end; they are removed from the account
+    u64 beyond_end = 0;
+    std::vector<repair_record> last;  ///< the first hundred rebuilds
 };
 
 struct run_facts {
@@ -64,7 +66,7 @@ struct run_facts {
     int end_request_signal = 0;       ///< the signal, if the first cause was a signal
     u32 taken_over = 0;               ///< number of times that a supervisor took the run over from a killed
                                       ///< one
-    u32 stream_ended_by = shm::none;  ///< the source stage that set END by ending its stream
+    u32 stream_ended_by = shm::none;  ///< the source stage whose end of stream has set END
     damage_account repairs;
 };
 

@@ -123,8 +123,8 @@ void run_phase::request_end(const std::string& why) {
 }
 
 void run_phase::begin_drain(const std::string& why) {
-    facts_->end_requested = facts_->end_requested || phase_ == phase::rebuilding;  // the end is requested
-                                                                                   // again in the new block
+    // the end is requested again when the rebuilt block is in use
+    facts_->end_requested = facts_->end_requested || phase_ == phase::rebuilding;
     if (phase_ != phase::running) return;
     seats_->log_line(why);
     for (const auto& s : seats_->seats) {
@@ -145,8 +145,7 @@ void run_phase::begin_drain(const std::string& why) {
     since_ns_ = moved_ns_ = now_ns();
     supervisor::resume_paused(*seats_);
     if (facts_->stream_ended_by != shm::none)
-        return;  // END is known, and some stages may have exited
-                 // because of it
+        return;  // END is already known, and some stages may have exited because of it
     block_->begin_stop();
 }
 
@@ -230,8 +229,8 @@ void run_phase::watch(u64 now) {
     flush_outputs(now);
 }
 
-// If the end of a run was requested, the run waits for room on a full disk only for a limited time. The run's
-// stages stop retrying one second earlier.
+// Once the end of a run was requested, the run waits for space on a full disk only for a limited time. The
+// stages themselves stop retrying one second before that time is over.
 void run_phase::watch_full_disk(u64 now) {
     if (phase_ != phase::draining || now < moved_ns_ + full_disk_patience_ns) return;
     for (const auto& s : seats_->seats) {
@@ -309,8 +308,8 @@ run_outcome run_phase::outcome() const {
         o.exit_code = 128 + (facts_->ended_by != 0 ? facts_->ended_by : SIGTERM);
         o.ending = "interrupted";
     } else if (o.ended_early() && facts_->end_request_signal != 0 && facts_->end_request_signal != SIGINT) {
-        // Every frame that was begun is delivered, but no user has reduced the number of frames below
-        // `frames`.
+        // Every frame that was begun has been delivered. The run is still not complete: a signal that is not
+        // a user's interrupt has ended it before `frames` frames.
         o.complete = false;
         o.exit_code = 128 + facts_->end_request_signal;
         o.ending = "ended by " + facts_->end_requested_by;

@@ -52,38 +52,40 @@ public:
     /// The first interrupt drains, the second one ends the run at once, and the third one kills the
     /// processes.
     void interrupt(int signal);
-    /// `by`: the cause of the request. The first cause is kept for the outcome of a run that ends before its
-    /// last frame.
+    /// `by`: the cause of the request. If the run then ends before its last frame, its outcome names the
+    /// first cause.
     void end_on_request(const std::string& by, int signal, const std::string& why);
-    /// Like end_on_request(), but without a cause on this host.
+    /// Handles a request to end whose cause is not on this host; otherwise like end_on_request().
     void request_end(const std::string& why);
 
     // ---- transitions
     void begin_drain(const std::string& why);
     void end_now(const std::string& why);
-    /// To be called if memory could not be allocated again: no process is started any more, but no process is
-    /// signalled either.
+    /// To be called if the rebuild could not allocate memory: no process is started any more, and no process
+    /// is signalled either.
     void abandon_rebuild();
     void begin_rebuild();
     /// To be called when the rebuilt block is in use.
     void end_rebuild() noexcept { phase_ = phase::running; }
-    /// To be called after a rebuild: drains if the end was requested before the rebuild. `end_is_fixed`:
-    /// `end_is_fixed`: END was determined before the rebuild.
+    /// To be called after a rebuild: drains if the end was requested before the rebuild. `end_is_fixed`: END
+    /// was determined before the rebuild.
     void drain_again(bool end_is_fixed);
-    /// To be called if a dead supervisor has begun the stop.
+    /// To be called after a takeover if the dead supervisor had begun the stop.
     void adopt_drain(u64 now);
-    /// A frame has advanced: the time without progress restarts.
+    /// To be called when a frame has advanced: the time without progress restarts.
     void note_move(u64 now) noexcept { moved_ns_ = now; }
 
     // ---- in each tick
     void watch_time_limit(u64 now);
-    /// Enters the phase `leaving` when every frame is delivered, and ends phases that last too long.
+    /// Enters the phase `leaving` when every frame has been delivered, and ends phases that last too long.
     void watch(u64 now);
 
-    /// The frames below `frame` that a port has written are lost with their rings, and are not made again.
+    /// Records that frames are lost with their rings: those below `frame` that a port has written and that
+    /// cannot be made again.
     void note_lost_until(u64 frame) noexcept { lost_until_ = std::max(lost_until_, frame); }
     [[nodiscard]] u64 lost_until() const noexcept { return lost_until_; }
-    /// Everything has ended: no stage of this run, and no extension, has anything left to do.
+    /// To be called when everything has ended: no stage of this run, and no extension, has anything left to
+    /// do.
     void finish() noexcept { over_ = true; }
     [[nodiscard]] bool is_over() const noexcept { return over_; }
     [[nodiscard]] run_outcome outcome() const;
@@ -105,15 +107,16 @@ private:
     u64 since_ns_ = 0, moved_ns_ = 0, tails_ = 0;
     u64 stop_at_ns_ = 0;  ///< 0: never
     bool killed_ = false, over_ = false;
-    std::string unwritten_;  ///< not empty: the run ended while a disk was full or another host was
-                             ///< unreachable
+    /// the message about undelivered frames, if the run ended while a disk was full or another host was
+    /// unreachable; otherwise empty
+    std::string unwritten_;
     const char* unwritten_why_ = "";
     u64 lost_until_ = 0;
 };
 
-// Handles a source that ends its stream (ring/stream_end.hpp). END has one writer, this process: it lowers
-// END to the claimed frame, regardless of earlier requests. The decision is saved first, because a supervisor
-// that takes the run over checks END against the saved value.
+// Handles a source that ends its stream (ring/stream_end.hpp). This process is the only writer of END: it
+// lowers END to the frame that the source has claimed, regardless of earlier requests. The decision is saved
+// first, because a supervisor that takes the run over checks END against the saved value.
 
 class stream_end {
 public:
@@ -122,12 +125,12 @@ public:
                std::function<void()> save)
         : setup_(&setup), seats_(&seats), block_(&block), facts_(&facts), save_(std::move(save)) {}
 
-    /// Called in each tick, before a stop determines its own END. unknown and STOPPING are above every
-    /// number.
+    /// Called in each tick, before a stop determines its own END. The values unknown and STOPPING of END
+    /// count as greater than every frame number.
     void watch();
-    /// Ends a stream that another host sends: this call replaces the claim of a source (E2 of
-    /// ring/PROTOCOL.md). The remote sender has sent all its frames, so `stage` has not leased a number for a
-    /// frame that does not exist. A block that is being rebuilt starts with this END.
+    /// Ends a stream that another host sends. For such a stream, this call takes the place of a source's
+    /// claim (E2 of ring/PROTOCOL.md). The remote sender has sent all its frames, so `stage` has not leased a
+    /// number for a frame that does not exist. A block that is being rebuilt starts with this END.
     void end(const std::string& stage, u64 at, const std::string& why);
     /// To be called after a takeover: the dead supervisor may have saved the END without lowering it in the
     /// block.

@@ -28,8 +28,8 @@ namespace {
 constexpr u32 most_in_row = 3;
 constexpr std::size_t max_repair_records = 100;
 
-/// True if another host sends the frames: that host may have released frames that all sinks here have
-/// received, and cannot send these frames again. A stage that receives frames is recognised by its own
+/// True if another host sends the frames of this run. That host may have released the frames that all sinks
+/// here have received, and cannot send these again. A stage that receives frames is recognised by its own
 /// description, because its program may be a wrapper.
 bool is_sent_its_frames(const run_setup& s) {
     return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) { return st.receives(); });
@@ -63,15 +63,16 @@ void run_rebuild::watch_owner() {
     });
 }
 
-/// The frame at which a run with a damaged block continues: uncertain frames are delivered again if they can
-/// be produced again.
+/// Returns the frame at which a run with a damaged block continues. If uncertain frames can be produced
+/// again, this is the first of them, so they are delivered again.
 u64 run_rebuild::first_trusted() const {
     return is_sent_its_frames(*setup_) ? first_to_deliver() : first_uncertain();
 }
 
-/// Frames in flight since the last check that found the block sound may have been made from damaged words and
-/// delivered. The same holds for the frames before them, up to one window per ring, as far back as the
-/// ledgers still have individual records (ledger_fold.hpp).
+/// Returns the first uncertain frame. Frames that were in flight since the last check that found the block
+/// sound may have been made from damaged words, and may have been delivered. The same holds for the frames
+/// before them: for as many frames as the windows of all rings contain, as far back as the ledgers still have
+/// individual records (ledger_fold.hpp).
 u64 run_rebuild::first_uncertain() const {
     const u64 lacking = first_to_deliver();
     u64 first = lacking, under_way = 0, folded = 0;
@@ -120,7 +121,7 @@ u64 run_rebuild::first_to_deliver() const {
     std::vector<telemetry::counted_sink> sinks;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         if (!counts_frames(setup_->stages[k])) continue;
-        // For a sink without a ledger: the tail of its ring at the last check.
+        // the value for a sink without a ledger: the tail of its ring at the last check
         u64 tail = block_->published().first_ring_sequence;
         if (const u32 link = block_->published().stage[k].input_link[0]; block_->saw(link))
             tail = std::max(tail, block_->seen_tail(link));
@@ -141,7 +142,8 @@ u64 run_rebuild::first_to_deliver() const {
     return std::min(lowest, known_end());
 }
 
-/// For a run that continues a lost one: frames that the lost run delivered are neither lost nor counted here.
+/// If this run continues a lost run, the frames that the lost run delivered are neither lost nor counted
+/// here.
 void run_rebuild::begin_ledgers() const {
     if (facts_->first == 0) return;
     for (const stage_setup& st : setup_->stages)
@@ -176,8 +178,9 @@ void run_rebuild::truncate_ledgers(u64 first) {
 
 // Frames that a port has written cannot be requested again, and frames that it has read are in use by its
 // program, so a run with a port is not rebuilt. Frames that no sink has are lost, and the report counts them.
-// The number of frames written to a ring comes from its block, limited to one window above a known value: the
-// last tail that this supervisor has observed, or, right after an adoption, the number in the sinks' ledgers.
+// The number of frames written to a ring is read from its block. Since the block may be damaged, the number
+// is limited to one window above a known value: the last tail that this supervisor has observed, or, right
+// after an adoption, the number in the sinks' ledgers.
 void run_rebuild::abandon_rings(const std::string& why, const stage_setup& port) {
     const u64 delivered = first_to_deliver();
     for (u32 k = 0; k < block_->published().links; ++k) {

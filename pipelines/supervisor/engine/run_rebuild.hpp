@@ -1,11 +1,11 @@
 #pragma once
 // Rebuilds memory and words during a run. A rebuild has one of three causes. Memory of kind ipc belongs to a
 // process: if that process dies, running stages continue, but none of their successors could map the memory.
-// Or the control block is damaged (block_custodian.hpp), or no frame advances without a reason
-// (progress.hpp). All stages end, and the run continues at the first frame that a sink lacks. The
-// authoritative data are the sinks' ledgers and this process's own memory: the old block may be the broken
-// part, so only counters are taken from it, and those only if plausible. A run that has been repaired three
-// times without delivering a frame in between is ended.
+// The other two causes are that the control block is damaged (block_custodian.hpp), or that no frame advances
+// and there is no reason for this (progress.hpp). All stages end, and the run continues at the first frame
+// that a sink lacks. The authoritative data are the sinks' ledgers and this process's own memory. The old
+// block may be the broken part, so only counters are taken from it, and only if they are plausible. A run
+// that has been repaired three times without delivering a frame in between is ended.
 
 #include <string>
 
@@ -32,12 +32,14 @@ public:
                 process_table& seats, memory_store& memory, block_custodian& block, run_phase& phase,
                 stall_guard& stall, problems& problems, run_facts& facts);
 
-    /// Rebuilds if the owner of ipc memory dies; does nothing if there is no owner.
+    /// Watches the owner of ipc memory: if the owner dies, memory and words are rebuilt. Does nothing if
+    /// there is no owner.
     void watch_owner();
-    /// Ends all stages; finish() continues. Does nothing if the run ends, or is being rebuilt.
+    /// Begins a rebuild: ends all stages, after which finish() carries out the rest. Does nothing if the run
+    /// ends, or is being rebuilt.
     void begin(const std::string& why);
-    /// Like begin(), but because of damage: records the damage, and ends the run if it was repaired too
-    /// often.
+    /// Like begin(), for a rebuild because of damage: also records the damage, and ends the run if it was
+    /// repaired too often.
     void repair(const block_damage& damage);
     /// To be called if a stage has failed for good, because damaged words may be the only cause of the
     /// failure. Returns true if words are damaged and a repair has begun.
@@ -45,7 +47,8 @@ public:
     /// To be called when all stages have ended: allocates memory and words again, after which the run
     /// continues.
     void finish();
-    /// For a run that continues a lost run: frames that the lost run delivered are neither lost nor counted.
+    /// To be called for a run that continues a lost run: the frames that the lost run delivered are then
+    /// neither lost nor counted.
     void begin_ledgers() const;
 
 private:
@@ -68,7 +71,7 @@ private:
     stall_guard* stall_;
     problems* problems_;
     run_facts* facts_;
-    bool untrusted_ = false;        ///< the present rebuild is a repair of damage
+    bool untrusted_ = false;        ///< true if the present rebuild is a repair of damage
     bool repair_recorded_ = false;  ///< the present repair is the last entry of facts_->repairs.last
     u64 repaired_at_frame_ = 0;
     u32 repairs_in_row_ = 0;

@@ -29,11 +29,12 @@ using nlohmann::json;
 namespace {
 
 using nlohmann::json;
-constexpr u64 memory_patience_ns = 5 * ns_per_s;  // stages check every 50 ms
+// long enough, because stages try to reach a new supervisor every 50 ms
+constexpr u64 memory_patience_ns = 5 * ns_per_s;
 
-/// Recovers a damaged END after a stop: uses the number in the file if it differs by one bit. Otherwise uses
-/// STOPPING, whatever the word contained before: the sources have acknowledged, so the same END is found
-/// again.
+/// Returns the value to which a damaged END is restored after a stop. If the number in the file differs from
+/// the damaged word by one bit, this is the number. Otherwise it is STOPPING, whatever the word contained
+/// before: the sources have acknowledged the stop, so the same END is found again.
 u64 end_of_stop(u64 damaged, u64 recorded) noexcept {
     const bool fits = std::popcount(damaged ^ shm::end_word::pack(recorded)) == 1;
     return fits && recorded != ring::end_unknown ? recorded : ring::end_stopping;
@@ -52,7 +53,7 @@ void takeover::begin(const json& state, saved_run& saved) {
     saved.read("end", end);
     saved.read("stream_ended_by", stream_ended_by);
     if (ring::load(c.stop_asked) == 0)
-        block_->set_end(end);  // a stop that was found in the block may be newer than the file
+        block_->set_end(end);  // a stop found in the block may have begun after the file was written
     else if (ring::load(c.end) == shm::no_number)
         block_->set_end(end_of_stop(ring::load(c.end.raw()), end));
     stream_->adopt(stream_ended_by);
@@ -94,8 +95,8 @@ void takeover::watch(u64 now) {
         supervisor::memory_is_there(*seats_);
         return;
     }
-    // A stopped stage does not return its memory before it continues. This is not a reason to end the other
-    // stages: successors of dead processes are started after the stopped stage has continued.
+    // A stopped stage does not return its memory before it continues. The other stages are not ended for this
+    // reason. The successors of dead processes are started when the stopped stage has continued.
     const bool stopped = std::any_of(missing.begin(), missing.end(),
                                      [](const seat* s) { return shm::is_stopped(s->now->pid); });
     if (!missing.empty() && (stopped || now - since_ns_ < memory_patience_ns)) return;

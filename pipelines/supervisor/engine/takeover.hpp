@@ -39,19 +39,19 @@ public:
           rebuild_(&rebuild),
           facts_(&facts) {}
 
-    /// Continues from `state`, the data that the dead supervisor has saved; null: the data is lost. `saved`:
-    /// the part of that data about the run.
+    /// Continues the run from `state`, the data that the dead supervisor has saved; null: the data is lost.
+    /// `saved`: the part of that data that contains the facts about the run.
     void begin(const nlohmann::json& state, saved_run& saved);
     /// Called in each tick: detects that the memory has been returned, or gives up and rebuilds it.
     void watch(u64 now);
     /// True if some processes of the run have not reconnected yet.
     [[nodiscard]] bool is_in_progress() const noexcept { return since_ns_ != 0; }
-    /// Accepts a stage that the dead supervisor had started. The descriptors of the stage are kept first,
-    /// whether or not the stage is accepted. Returns "", or the reason why the stage is not accepted.
+    /// Accepts a stage that the dead supervisor had started. The descriptors that the stage sends are kept
+    /// first, whether or not the stage is accepted. Returns "", or the reason why the stage is not accepted.
     [[nodiscard]] std::string accept_return(connection& c, const run::return_message& message,
                                             shm::message& m);
-    /// Accepts the process that owns ipc memory, which has also waited for a supervisor. From now on that
-    /// process runs as long as its connection exists.
+    /// Accepts the process that owns ipc memory; like the stages, it has waited for a supervisor. From now on
+    /// that process runs as long as its connection exists.
     void accept_owner(connection& c, const run::owner_message& message, control_socket& socket);
 
 private:
@@ -85,10 +85,10 @@ public:
           facts_(&facts),
           extensions_(&extensions) {}
 
-    /// True if save() would write: something has changed since the last call.
+    /// True if save() would write the file, because something has changed since the last call.
     [[nodiscard]] bool is_due() const;
-    /// Writes the file. Saves the state. A failure is logged once, because a successor would then count from
-    /// 0.
+    /// Writes the state into the file. A failure is logged once, because without the file a successor would
+    /// count from 0.
     void save();
     /// Returns the data that a dead supervisor has saved; null: there is none that can be read.
     [[nodiscard]] nlohmann::json read() const;

@@ -47,7 +47,7 @@ run::trace_answer trace_control::carry_out(const run::trace_request& r, const st
         trace_ = std::make_unique<shm::trace_segment>(
             shm::trace_segment::create(run_id_, block_->published().seats));
     const u64 until = now_ns() + std::min<u64>(r.lease_ms, longest_lease_ms) * ns_per_ms;
-    // Two commands may trace at the same time: the later end time applies.
+    // Two commands may trace at the same time; the later of their end times applies.
     if (until > c.trace_until_ns.load(std::memory_order_relaxed))
         c.trace_until_ns.store(until, std::memory_order_relaxed);
     run::trace_answer a = seats_->notes.since(r.since);
@@ -92,7 +92,7 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
     if (all_.size() >= most_at_once)
         throw config_error(fmt::format("trace: {} traces are already being recorded here", most_at_once));
     std::error_code failed;
-    if (folder_.empty()) {  // removes files of an earlier supervisor
+    if (folder_.empty()) {  // removes the files that an earlier supervisor has left
         std::filesystem::remove_all(run_folder + "/traces", failed);
         std::filesystem::create_directory(run_folder + "/traces", failed);
         if (failed)
@@ -114,7 +114,8 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
         remove(r);
         throw;
     }
-    const rlimit most{longest_trace, longest_trace};  // limited because the file may be in memory (a tmpfs)
+    // the size is limited, because the file may be in memory (on a tmpfs)
+    const rlimit most{longest_trace, longest_trace};
     (void)::prlimit(r.child.pid, RLIMIT_FSIZE, &most, nullptr);
     r.polled_ns = now;
     all_.emplace(last_, std::move(r));
@@ -129,7 +130,7 @@ run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
         throw config_error(fmt::format("trace: trace {} does not exist here, or has been removed", id));
     recording& r = found->second;
     r.polled_ns = now;
-    // Once its file exists, the recording process reacts to a signal by ending the recording.
+    // As soon as its file exists, the recording process handles the signal: it ends the recording.
     const bool records = ::access(part_path(r).c_str(), F_OK) == 0;
     if (stop && records && !r.stopped && !r.over) {
         r.stopped = true;
@@ -169,7 +170,7 @@ run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
 }
 
 std::string trace_files::part_of(std::istream& file, u64 bytes, u64 at) {
-    constexpr u64 longest_rest = 3;  // maximum number of bytes of a character after its first byte
+    constexpr u64 longest_rest = 3;  // a character has at most this number of bytes after its first byte
     std::string text(std::min(run::trace_part + longest_rest, bytes - at), '\0');
     file.seekg(static_cast<std::streamoff>(at));
     file.read(text.data(), static_cast<std::streamsize>(text.size()));

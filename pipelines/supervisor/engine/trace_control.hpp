@@ -1,6 +1,6 @@
 #pragma once
-// `carousel trace`. The command repeats its request while it reads; stages stop recording timestamps by
-// themselves after the requests end.
+// `carousel trace`. The command repeats its request while it reads the timestamps; the stages stop recording
+// by themselves when the requests end.
 
 #include <istream>
 #include <map>
@@ -20,14 +20,14 @@ class block_custodian;
 struct process_table;
 struct run_setup;
 
-// Traces of this host's partition, recorded by the supervisor for `carousel trace` on the coordinator, which
-// cannot read this host's memory. Each is recorded by a `carousel trace` of this run, a separate process in
-// the run's folder, and transferred in parts. Used only by the engine's thread; only the destructor blocks,
-// until the recording processes have ended.
-// A trace that is not polled for 15 s is stopped and its file removed. The recording process ends with the
-// run and with its supervisor; a client that polls the next supervisor gets an error, since no two
-// supervisors use the same number. The folder of the files is emptied by the next supervisor that records a
-// trace, and removed with the run's runtime directory.
+// Traces of this host's partition for `carousel trace` on the coordinator, which cannot read this host's
+// memory. The supervisor starts a separate process for each trace, a `carousel trace` of this run in the
+// run's folder, and transfers the recorded file in parts. Used only by the engine's thread. Only the
+// destructor blocks: it waits until the recording processes have ended. A trace that is not polled for 15 s
+// is stopped and its file removed. The recording process ends with the run and with its supervisor; a client
+// that polls the next supervisor gets an error, since no two supervisors use the same number. The folder of
+// the files is emptied by the next supervisor that records a trace, and removed with the run's runtime
+// directory.
 
 class trace_files {
 public:
@@ -45,7 +45,8 @@ public:
     /// trace does not exist, has failed (with the cause), or is longer than the limit.
     [[nodiscard]] run::trace_file_answer poll(u64 id, bool stop, u64 at, u64 now);
     void tick(u64 now);
-    /// The part at offset `at`, a multiple of run::trace_part, of a file of `bytes` bytes; see trace_part.
+    /// Returns the part of a file that begins at offset `at`, a multiple of run::trace_part (see there);
+    /// `bytes`: size of the file.
     [[nodiscard]] static std::string part_of(std::istream& file, u64 bytes, u64 at);
 
 private:
@@ -85,7 +86,7 @@ private:
     std::string run_id_;
     const process_table* seats_;
     block_custodian* block_;
-    std::unique_ptr<shm::trace_segment> trace_;  ///< set after the first request
+    std::unique_ptr<shm::trace_segment> trace_;  ///< null before the first request
     trace_files files_;
 };
 
