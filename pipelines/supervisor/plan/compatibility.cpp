@@ -31,8 +31,8 @@ json parameters_identity(const parameter_plan& p) {
     return {{"schema", p.schema.to_json()}, {"values", p.schema.values_json(p.values)}};
 }
 
-// All keys with their resolved values, except standby, which is a choice of the supervisor: a successor may
-// keep standbys even if the first supervisor kept none.
+// Returns all keys with their resolved values, except `standby`. This key concerns only the supervisor: a
+// second supervisor may keep standbys even if the first one kept none.
 json stage_json(const stage_setup& s) {
     json j = values_of(s.spec);
     j.erase("standby");
@@ -114,8 +114,8 @@ private:
     std::vector<char*> words_;
 };
 
-/// The folder of the pipeline: see folder_of(). The record contains the path as the supervisor was given it,
-/// which may be relative to the supervisor's working directory.
+/// The folder of the pipeline: see folder_of(). The record contains the path that was given to the
+/// supervisor; this path may be relative to the supervisor's working directory.
 std::string folder_of_run(const run::record& r, const json& identity) {
     std::error_code failed;
     const fs::path at = fs::read_symlink(fmt::format("/proc/{}/cwd", r.supervisor.pid), failed);
@@ -127,8 +127,8 @@ std::string folder_of_run(const run::record& r, const json& identity) {
     return folder_of(p);
 }
 
-/// The outputs of a stage as [{output, format}], read from a run's identity or from a program's reply, which
-/// have the same form.
+/// Returns the outputs of a stage as [{output, format}]. `stage` comes from a run's identity or from a
+/// program's reply; both have the same form.
 json outputs_of(const json& stage) {
     json all = json::array();
     if (stage.at("format").is_null()) return all;
@@ -145,7 +145,7 @@ const json* stage_named(const json& run, const std::string& name) {
     return found == all.end() ? nullptr : &*found;
 }
 
-/// The name and the format of an input, "fork" or "fork.square".
+/// Returns the name and the format of the ring that an input names as "fork" or "fork.square".
 json ring_named(const json& run, const std::string& name) {
     const std::string stage = name.substr(0, name.find('.'));
     const std::string output = stage.size() < name.size() ? name.substr(stage.size() + 1) : "";
@@ -182,9 +182,10 @@ json identity_of(const run_setup& s) {
     for (const asset_setup& a : s.assets)
         assets.push_back({{"name", a.name}, {"bytes", a.bytes}, {"maker", a.maker}, {"users", a.users}});
     json j = values_of(static_cast<const pipeline_spec&>(s));
-    for (const char* each : {"device", "isolation"}) j.erase(each);  // the stages have the resolved values
-    j.erase("allow_dead_letters");                                   // belongs to the supervisor: affects
-                                                                     // only its exit code
+    // not compared: the stages contain the resolved values
+    for (const char* each : {"device", "isolation"}) j.erase(each);
+    // not compared: affects only the supervisor's exit code
+    j.erase("allow_dead_letters");
     j.update({{"frames", s.end == ring::end_unknown ? 0 : s.end},
               {"parameters", parameters_identity(s.parameters)},
               {"stages", stages},
@@ -199,8 +200,8 @@ std::string digest_of(const json& identity) {
 
 std::string difference(const json& there, const json& here) {
     if (digest_of(there) == digest_of(here)) return "";
-    // The number of stages and their names come first: differences inside the stages mean little if the
-    // stages differ.
+    // The number of stages and their names are compared first: if they differ, the differences inside the
+    // stages mean little.
     const auto names = [](const json& j) {
         json out = json::array();
         for (const json& s : j.value("stages", json::array())) out.push_back(s.value("name", ""));
@@ -270,7 +271,7 @@ void require_able_successor(const run::record& r, const std::string& stage) try 
             fmt::format("stage \"{}\": the new {} produces frames of another format, but the run's memory "
                         "has the old format: end the run and start it again",
                         s.name, s.run));
-} catch (const json::exception&) {  // the run is of another version: nothing is known here
+} catch (const json::exception&) {  // the run is of another version, so its stages cannot be checked here
 }
 
 }  // namespace carousel::supervisor

@@ -22,7 +22,7 @@ constexpr u64 share = 2;  ///< rings and assets take 1/share of the free memory
 
 bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda || s.deep_on_cpu; }
 
-/// Returns the number of lanes of one instance if `most` frames may be in flight.
+/// Returns the number of lanes that one instance gets if at most `most` frames may be in flight.
 u32 lanes_of(const stage_setup& s, u32 most) {
     if (s.spec.in_flight) return *s.spec.in_flight;
     if (s.spec.latest()) return 1;  // the stage reads one frame at a time
@@ -46,7 +46,8 @@ u32 window_of(const run_setup& s, ring_place at, u32 most) {
     u32 window = both;
     if (governed && s.latency == latency_kind::balanced) window = std::max(own, readers) + ahead;
     if (!governed && most > lanes_on_cpu) window = std::max(8U, both);  // a stage of the run is on a GPU
-    const u32 extra_slots = own + from.lanes + 1;  // derived_slots(): slots in addition to the window
+    // derived_slots(): number of slots that a ring has in addition to its window
+    const u32 extra_slots = own + from.lanes + 1;
     const u32 room = shm::max_slots > extra_slots ? shm::max_slots - extra_slots : 1;
     return governed ? std::clamp(window, 1U, std::min(room, shm::max_window)) : window;
 }
@@ -74,7 +75,7 @@ struct memory_place {
     memory_item largest;
 };
 
-/// Keyed by uuid; "": the host.
+/// The key is the uuid of a GPU; "": the host.
 std::map<std::string, memory_place> places_of(const run_setup& s, const free_memory& memory) {
     std::map<std::string, memory_place> out;
     std::vector<memory_item> all = plan_memory(s);
@@ -111,7 +112,8 @@ bool has_auto(const run_setup& s) {
                        [&](ring_place at) { return !s.stages[at.stage].ring(at.output).link.window; });
 }
 
-/// Index of the GPU of this uuid among the run's GPUs, in the order of the stages and their instances.
+/// Returns the index of the GPU with this uuid among the run's GPUs, which are counted in the order of the
+/// stages and their instances.
 u32 token_of(const run_setup& s, const std::string& uuid) {
     std::vector<std::string> seen;
     for (const stage_setup& st : s.stages) {
@@ -182,8 +184,8 @@ void require_room(const run_setup& s, const free_memory& memory) {
 
 namespace {
 
-/// The GPU contexts on the GPU of one instance of `own`: the number of contexts, and the stages whose work
-/// runs in these contexts.
+/// Describes the GPU contexts on the GPU of one instance of `own`: their number, and the stages whose work
+/// runs in them.
 struct sharers {
     u32 contexts = 0;
     std::vector<u32> stages;
@@ -208,9 +210,9 @@ const char* sharing_of(const stage_setup& own, const sharers& with) {
     return !on_gpu(own) ? "cpu" : own.mps ? "overlap" : with.contexts > 1 ? "turns" : "alone";
 }
 
-/// Turns halve the time of a frame if the GPU is saturated. With two frames in flight, in a run with low
-/// latency, a turn gains less than its hand-over costs. So a balanced run uses turns, and other runs use them
-/// only if the file specifies the number of frames.
+/// If the GPU is saturated, taking turns halves the time of a frame. In a run with low latency, which has two
+/// frames in flight, a turn gains less time than passing it on costs. So a balanced run uses turns, and other
+/// runs use turns only if the file specifies the number of frames in flight.
 bool takes_turns(const run_setup& s, const stage_setup& own, u32 instance) {
     if (!s.turn_frames && s.latency != latency_kind::balanced) return false;
     return s.turn_frames != 0U && !own.spec.latest() &&

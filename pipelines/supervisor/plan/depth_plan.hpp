@@ -1,8 +1,8 @@
 #pragma once
-// How many frames may be in flight if the file has "auto" (the default of in_flight and window). This is the
-// capacity, fixed at the start of the run by memory and by the control block's limits. Each stage chooses at
-// run time how much of it to use (stages/runner/depth_governor.hpp). A run that is rebuilt or taken over
-// keeps the chosen capacity.
+// Determines how many frames may be in flight if in_flight or window is "auto", which is the default of both
+// keys. This is the capacity, fixed at the start of the run by memory and by the control block's limits. Each
+// stage chooses at run time how much of it to use (stages/runner/depth_governor.hpp). A run that is rebuilt
+// or taken over keeps the chosen capacity.
 //
 //                lanes, all instances    window of the output ring
 //   low          2                       lanes of both ends
@@ -10,9 +10,9 @@
 //   throughput   16 on a GPU             lanes of both ends, up to 64 buffers
 //   on the CPU   2 per instance          lanes of both ends; at least 8 if a stage of the run is on a GPU
 //
-// A number in the file is used unchanged. Then everything that is "auto" is lowered together, one lane at a
+// A number in the file is used unchanged. The values for "auto" are then lowered together, one lane at a
 // time, until rings and assets, with the extra memory of memory_plan.hpp, take no more than half of the free
-// memory on each device and on the host: the other half is for the processes, their contexts and their
+// memory on each device and on the host. The other half is for the processes, their contexts and their
 // scratch memory.
 
 #include <map>
@@ -24,7 +24,7 @@
 
 namespace carousel::supervisor {
 
-/// Bytes available for rings and assets; all ones, or no entry: unknown.
+/// Bytes available for rings and assets; if a value is all ones or has no entry, it is unknown.
 struct free_memory {
     u64 host = ~u64{0};
     std::string host_bound = {};     ///< "FILE allows 1.0 GiB", if a control group's limit is the bound
@@ -33,8 +33,8 @@ struct free_memory {
 /// Returns the free memory of this machine at the time of the call.
 [[nodiscard]] free_memory free_memory_of(const machine_offer& machine);
 
-/// Sets lanes, window and depth_reason of a setup whose stages have their devices and sizes. Never refuses a
-/// setup.
+/// Sets lanes, window and depth_reason of a setup in which the devices and sizes of the stages are already
+/// set. Never refuses a setup.
 void choose_depths(run_setup& s, const free_memory& memory);
 
 /// Throws config_error, with the numbers, if rings and assets need more than the free memory of a device or
@@ -45,10 +45,12 @@ void require_room(const run_setup& s, const free_memory& memory);
 /// effect, or are not requested.
 [[nodiscard]] std::string idle_turns(const run_setup& s);
 
-/// The rule for one instance of a stage: the "depth" of its attach message (stages/runner/attach.hpp).
+/// Returns the rule by which an instance of a stage chooses its depth: the member "depth" of its attach
+/// message (stages/runner/attach.hpp).
 [[nodiscard]] nlohmann::json depth_rule_of(const run_setup& s, u32 stage, u32 instance = 0);
 
-/// Saves the chosen depths of all stages by name for a second supervisor, and restores them.
+/// These functions save the chosen depths of all stages, by stage name, for a second supervisor, and restore
+/// them.
 [[nodiscard]] nlohmann::json depths_json(const run_setup& s);
 void restore_depths(const nlohmann::json& depths, run_setup& s);
 

@@ -19,19 +19,20 @@ struct gpu_offer {
     bool read_only_host = false;    ///< host memory can be page-locked read-only
     bool same_host_address = true;  ///< page-locked host memory has the same addresses on the GPU as on the
                                     ///< CPU
-    u64 free_bytes = ~u64{0};  ///< free bytes of its memory; the total if the free size is not known; all
-                               ///< ones: unknown
+    /// free bytes of the GPU's memory; if this number is not known, the size of the memory; all ones: neither
+    /// is known
+    u64 free_bytes = ~u64{0};
     /// ordinals of the GPUs whose memory its kernels can access; empty: unknown
     std::optional<std::vector<int>> peers;
 };
 struct machine_offer {
     std::vector<gpu_offer> gpus;
-    std::string why_none;  ///< why there is no usable GPU
+    std::string why_none;  ///< the reason why there is no usable GPU
 };
 
-/// Runs carousel-probe (in `folder`). If the probe cannot be run or gives an invalid reply, the result is a
-/// machine without a GPU, with the reason. Throws out_of_resources if the probe cannot be started for lack of
-/// resources.
+/// Runs carousel-probe (in `folder`). If the probe cannot be run or gives an invalid reply, returns a machine
+/// without a GPU, and the reason in why_none. Throws out_of_resources if the probe cannot be started for lack
+/// of resources.
 [[nodiscard]] machine_offer probe_machine(const std::string& folder);
 [[nodiscard]] machine_offer read_probe(const std::string& json_text);
 
@@ -42,8 +43,9 @@ struct device_choice {
     bool read_only_host = false;
     bool same_host_address = true;
 };
-/// Throws device_error for a GPU that does not exist: the message has the request and the available devices.
-/// "auto" takes the first GPU, or the CPU, if the stage can run there.
+/// Throws device_error for a GPU that does not exist; the message names the request and the available
+/// devices. "auto" chooses the first GPU if there is one and the stage can run on it; otherwise it chooses
+/// the CPU, if the stage can run there.
 [[nodiscard]] device_choice choose_device(const std::string& requested, const machine_offer& machine,
                                           runs_on needed = runs_on::any);
 

@@ -16,7 +16,7 @@ namespace {
 
 u64 rounded(u64 bytes, u64 step) { return (bytes + step - 1) / step * step; }
 
-/// Returns the reason why the ring has no gaps; "": it can have them.
+/// Returns the reason why the ring cannot have gaps; "": it can have gaps.
 std::string why_no_gaps(device::memory_kind kind, guard_request requested, u32 slots, u64 descriptors_left,
                         bool same_host_address) {
     if (requested == guard_request::canary) return "guard = \"canary\"";

@@ -1,5 +1,5 @@
 #pragma once
-// What follows each slot of a ring, and which stages could write to memory that is not theirs.
+// Determines what follows each slot of a ring, and which stages could write to memory of other stages.
 
 #include <string>
 #include <vector>
@@ -23,16 +23,18 @@ struct stage_setup;
 
 /// The size of a piece of GPU memory is a multiple of this.
 inline constexpr u64 device_piece_step = 2 * 1024 * 1024;
-/// Maximum number of descriptors in one message: a stage gets those of all memory of its run at once.
+/// Maximum number of descriptors in one message: one message brings a stage the descriptors of all memory of
+/// its run.
 inline constexpr u64 most_descriptors = 240;
 
 struct slot_guard {
-    u32 pieces = 0;              ///< 0: no gaps, slots are contiguous
-    u64 piece_bytes = 0;         ///< size of a slot with its padding
-    std::string why;             ///< the reason why there are no gaps; "": there are gaps
-    u64 canary_bytes = 0;        ///< bytes after each slot; 0: no canaries
-    bool others_write = false;   ///< processes other than the slot's writing instance can write to the
-                                 ///< canaries
+    /// number of pieces, one per slot; 0: there are no gaps, and the slots are contiguous
+    u32 pieces = 0;
+    u64 piece_bytes = 0;   ///< size of a slot with its padding
+    std::string why;       ///< the reason why there are no gaps; "": there are gaps
+    u64 canary_bytes = 0;  ///< number of canary bytes after each slot; 0: there are no canaries
+    /// other processes than the instance that writes the slot can write to the canaries
+    bool others_write = false;
     bool readers_write = false;  ///< at least one of these processes is a reader
     [[nodiscard]] bool gaps() const noexcept { return pieces > 0; }
     [[nodiscard]] bool canaries() const noexcept { return canary_bytes > 0; }
@@ -47,16 +49,16 @@ struct slot_writer {
 };
 
 /// Chooses the guard of a ring of `slots` x `slot_bytes` in memory of `kind`. On the CPU a gap costs the
-/// unused rest of a page. On a GPU each slot is a separate allocation: this takes up to 2 MiB more memory per
-/// slot, and a descriptor. So a ring has gaps as long as the `descriptors_left` suffice for it, which bounds
-/// a run's padding to less than 480 MiB; depths are chosen accordingly (depth_plan.hpp). A ring without gaps
-/// gets canaries (64 KiB per slot and a small amount of device time per frame) if its writer `plants` them: a
-/// stage program does, a port does not.
+/// unused rest of a page. On a GPU each slot is a separate allocation, which takes a descriptor and up to 2
+/// MiB more memory. So a ring has gaps only if the `descriptors_left` suffice for all its slots. This bounds
+/// the padding of a run to less than 480 MiB, which is taken into account when depths are chosen
+/// (depth_plan.hpp). A ring without gaps gets canaries (64 KiB per slot and a small amount of device time per
+/// frame) if its writer `plants` them: a stage program does, a port does not.
 [[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_request requested, u32 slots,
                                       u64 slot_bytes, u64 descriptors_left, slot_writer by = {});
 
-// Determines which stages could write to memory that is not theirs. Rings and assets of other stages are
-// mapped read-only, and gaps or canaries follow the slots of rings, unless that is not possible.
+// Determines which stages could write to memory of other stages. Rings and assets of other stages are mapped
+// read-only, and gaps or canaries follow the slots of rings, unless that is not possible.
 
 struct unguarded_input {
     std::string stage;
@@ -70,10 +72,11 @@ struct unguarded_output {
     std::string memory;  ///< "ring vertex"
     std::string why;
 };
-/// Rings with neither gaps nor canaries after their slots, in the order of the control block.
+/// Lists the rings that have neither gaps nor canaries after their slots, in the order of the control block.
 [[nodiscard]] std::vector<unguarded_output> unguarded_outputs(const run_setup& s);
 
-/// True if all output rings of that stage were made with canaries: their slots are larger than their payload.
+/// True if all output rings of that stage were made with canaries, which shows in slots that are larger than
+/// their payload.
 [[nodiscard]] bool has_canaries(const shm::control_block& made, u32 stage, const stage_setup& as);
 
 /// Throws config_error with the place in the file if guard = "gap" or "canary" is requested where it is not

@@ -26,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Settings that name a file which a stage reads. Paths may differ between hosts; contents may not.
+// The settings that name a file which a stage reads. The paths may differ between hosts; the contents must be
+// the same.
 constexpr const char* read_files[] = {"mesh", "texture", "file", "weights"};
 
 json settings_json(const pipeline& p, const stage_spec& s) {
@@ -81,7 +82,7 @@ json links_json(const pipeline& whole) {
     return out;
 }
 
-/// Returns the keys of a link that differ from the defaults, as set in its host's section.
+/// Returns those keys of a link, as set in its host's section, that differ from the defaults.
 std::string keys_text(const json& link) {
     std::string text;
     if (link["release"] != "committed")
@@ -111,7 +112,8 @@ json plan_of(const pipeline& whole, const std::vector<stage_description>& all,
     json stages = json::array();
     for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(stage_json(whole, whole.stages[k], all[k]));
     json j = values_of(static_cast<const pipeline_spec&>(whole));
-    j.erase("allow_dead_letters");  // each supervisor has its own value, which only affects its exit code
+    // not compared: each supervisor has its own value, which affects only its exit code
+    j.erase("allow_dead_letters");
     j.update({{"version", CAROUSEL_VERSION},
               {"layout", shm::control_version},
               {"stages", stages},
@@ -147,7 +149,8 @@ std::string without_percent(const std::string& uri) {
     return out;
 }
 
-/// Returns the JSON of a .gltf file, or of a .glb file, where it is the first chunk, after five words.
+/// Returns the JSON text of a .gltf file or of a .glb file. In a .glb file it is the first chunk, which
+/// begins after five words.
 std::string_view json_in(std::string_view text) {
     constexpr std::size_t head = 20;
     if (!text.starts_with("glTF") || text.size() < head) return text;
@@ -170,7 +173,8 @@ names named_by_gltf(const std::string& text) {
     return out;
 }
 
-/// Returns the names after `word` in the lines of an OBJ or MTL file; if there are options, the last word.
+/// Returns the names in those lines of an OBJ or MTL file that begin with `word`. If a line has options, the
+/// name is its last word.
 names words_after(const std::string& word, const std::string& text) {
     names out;
     std::istringstream lines(text);

@@ -15,7 +15,7 @@ namespace carousel::supervisor {
 struct hosts_plan {
     std::string self;               ///< this host; "": the coordinator, the host of `carousel run`
     std::string coordinator;        ///< name of the coordinator
-    std::vector<host_spec> others;  ///< the hosts other than the coordinator that stages run on
+    std::vector<host_spec> others;  ///< the hosts, except the coordinator, on which stages run
     std::vector<crossing> links;
     std::vector<std::string> leading;    ///< see leading_hosts()
     std::vector<std::string> helping;    ///< see only_helps(): losing these hosts loses no frame
@@ -28,8 +28,8 @@ struct hosts_plan {
     std::vector<std::string> words = {};  ///< options with which the other hosts must be started
     [[nodiscard]] bool leads(const std::string& host) const noexcept;
     [[nodiscard]] bool helps(const std::string& host) const noexcept;
-    /// Returns the time without contact after which the supervisor of `host` ("": the coordinator) can no
-    /// longer find its stages alive.
+    /// Returns the time without contact after which the stages of `host` ("": the coordinator) have ended, so
+    /// that its next supervisor cannot take them over.
     [[nodiscard]] u64 patience_ns(const std::string& host) const;
     [[nodiscard]] std::string name_of(const std::string& host) const {
         return host.empty() ? coordinator : host;
@@ -49,11 +49,13 @@ struct hosts_plan {
 /// Path of the token that the hosts of a pipeline share: NAME.token next to the pipeline file.
 [[nodiscard]] std::string token_path(const pipeline& whole);
 
-// Files that a stage reads. Hosts compare them by size and hash before any frame is sent.
+// The files that a stage reads. The hosts compare the sizes and the hashes of these files before any frame is
+// sent.
 
-/// Returns name -> size and hash, or "not there", of the file and of the files that it names: buffers and
-/// images of glTF (.gltf, .glb), materials and their textures of OBJ (.obj). Content that cannot be parsed is
-/// left to the stage, which reports the error. Throws config_error if `path` exists and cannot be read.
+/// Returns, by name, the size and the hash of the file and of each file that it names, or "not there". A glTF
+/// file (.gltf, .glb) names buffers and images; an OBJ file (.obj) names materials, and those name textures.
+/// Content that cannot be parsed is left to the stage, which reports the error. Throws config_error if `path`
+/// exists and cannot be read.
 [[nodiscard]] nlohmann::json compared_files(const std::filesystem::path& path);
 
 }  // namespace carousel::supervisor

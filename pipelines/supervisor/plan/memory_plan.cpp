@@ -27,7 +27,8 @@ memory_choice choose_memory(const std::vector<device_id>& ends, memory_kind requ
 std::string why_unguarded(const stage_setup& reader, const memory_item& m) {
     const bool on_host = m.choice.kind == device::memory_kind::memfd;
     const bool from_gpu = on_host && reader.device.kind == device::device_kind::cuda;
-    if (from_gpu && m.asset) return "";  // the stage reads a copy of its own: stages/runner/runtime.cpp
+    // the stage reads its own copy of the asset (stages/runner/runtime.cpp)
+    if (from_gpu && m.asset) return "";
     if (reader.writable_inputs) return "it requests writable inputs";
     if (m.choice.kind == device::memory_kind::ipc) return "memory = \"ipc\" is mapped for writing";
     if (from_gpu && !reader.read_only_host)
@@ -88,11 +89,12 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
 ring::plan guarded_plan_of(const run_setup& s) {
     ring::plan p = plan_of(s);
     const std::vector<memory_item> memory = plan_memory(s);
-    auto of = memory.begin();  // rings come first, in the order of their links
+    auto of = memory.begin();  // the rings come before the assets, in the order of their links
     const auto make_room = [&](ring::stage_plan& st, u64& slot_bytes) {
         if (!(of++)->guard.canaries()) return;
         slot_bytes += device::canary_bytes;
-        st.owner_commits = true;  // no other process checks the commits
+        // no other process may commit for the stage, because only the stage checks its canaries
+        st.owner_commits = true;
     };
     for (ring::stage_plan& st : p.stages) {
         if (!st.has_output) continue;

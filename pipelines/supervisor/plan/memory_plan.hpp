@@ -18,14 +18,15 @@ struct stage_setup;
 
 struct memory_choice {
     device::memory_kind kind = device::memory_kind::memfd;
-    device::device_id device;  ///< the device that provides the memory, for vmm and ipc
+    device::device_id device;  ///< for vmm and ipc: the device that provides the memory
     bool operator==(const memory_choice& o) const { return kind == o.kind && device.uuid == o.device.uuid; }
 };
 
-/// `ends`: the devices of the producer (or maker) first, then of the users, each with all its instances. If
-/// all are the CPU, or if the devices are of different kinds, the memory is a memfd, which a GPU page-locks
-/// and maps. If all devices are one GPU, the memory is on that GPU, of the `requested` kind (vmm or ipc). If
-/// the devices are several GPUs, the memory is on the producer's GPU, of kind vmm, with peer access.
+/// `ends`: the devices of the producer (or maker), followed by those of the users; all instances of each are
+/// included. If all are the CPU, or if the devices are of different kinds, the memory is a memfd, which a GPU
+/// page-locks and maps. If all devices are one GPU, the memory is on that GPU, of the `requested` kind (vmm
+/// or ipc). If the devices are several GPUs, the memory is on the producer's GPU, of kind vmm, with peer
+/// access.
 [[nodiscard]] memory_choice choose_memory(const std::vector<device::device_id>& ends,
                                           device::memory_kind requested);
 
@@ -45,12 +46,12 @@ struct memory_item {
 /// Returns the reason why `reader` cannot map that memory read-only; "": it can.
 [[nodiscard]] std::string why_unguarded(const stage_setup& reader, const memory_item& m);
 
-/// Returns plan_of() with the canaries of its rings: the input for a control block.
+/// Returns plan_of() with the canaries of the rings added: the plan from which a control block is made.
 [[nodiscard]] ring::plan guarded_plan_of(const run_setup& s);
 
-/// Additional GPU memory that the processes allocate themselves: one slot on an instance's GPU if it reads or
-/// writes a ring on another GPU (stages/runner/depth_governor.hpp); a copy of an asset that is on another GPU
-/// or on the host; copies of the frames of sampled inputs; and the spare server of an MPS domain
+/// Lists the additional GPU memory that the processes allocate themselves: one slot on an instance's GPU if
+/// it reads or writes a ring on another GPU (stages/runner/depth_governor.hpp); a copy of an asset that is on
+/// another GPU or on the host; copies of the frames of sampled inputs; and the spare server of an MPS domain
 /// (mps/mps_domain.hpp).
 [[nodiscard]] std::vector<memory_item> plan_extra_memory(const run_setup& s);
 

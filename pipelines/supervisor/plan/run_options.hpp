@@ -12,9 +12,9 @@
 
 namespace carousel::supervisor {
 
-// Settings that a test makes for a supervisor, to trigger quickly a situation that otherwise takes hours or
-// needs a GPU or a process that hangs in the kernel. The command line reads them once; the code that uses
-// them gets them as an argument.
+// Settings by which a test quickly creates a situation that otherwise takes hours, or needs a GPU or a
+// process that hangs in the kernel. The command line reads them once; the code that uses them gets them as an
+// argument.
 
 struct test_hooks {
     /// CAROUSEL_TEST_KILL_DELAY_MS: unwanted processes remain alive for this time, like a process in state D
@@ -27,8 +27,10 @@ struct test_hooks {
     bool depth_on_cpu = false;  ///< CAROUSEL_TEST_DEPTH_ON_CPU: depths are planned and chosen as on a GPU
     bool mps_on_cpu = false;    ///< CAROUSEL_TEST_MPS_ON_CPU: stages on the CPU are clients of an MPS domain
 
-    bool overruns_anywhere = false;  ///< CAROUSEL_TEST_OVERRUNS_ANYWHERE: accepted unguarded, too
-    /// CAROUSEL_TEST_SCRIBBLES_ANYWHERE: the same for scribble-control and scribble-input
+    /// CAROUSEL_TEST_OVERRUNS_ANYWHERE: overrun-output is accepted even if no guard covers the target
+    bool overruns_anywhere = false;
+    /// CAROUSEL_TEST_SCRIBBLES_ANYWHERE: scribble-control and scribble-input are also accepted if no guard
+    /// covers the target
     bool scribbles_anywhere = false;
     bool audits_at_deaths_alone = false;  ///< CAROUSEL_TEST_AUDITS_AT_DEATHS_ALONE: no audit once per second
 
@@ -43,19 +45,21 @@ class run_extension;  // supervisor/engine/run_extension.hpp
 struct run_options {
     std::vector<stage_description> stages;  ///< result of describe_stages(p); empty: run_pipeline calls it
     std::string report_file;                ///< JSON; "": none
-    bool color = false;       ///< ANSI colours on stderr (a terminal, no NO_COLOR, no --no-color)
-    u64 first = 0;            ///< the first frame; the frames below it were delivered by a run that was lost
-    f64 seconds = 0;          ///< ends the run after this time in the same way as Ctrl-C; 0: never
-    bool keep_logs = false;   ///< DIR/logs is kept after the run, until the next run of that name or
-                              ///< `carousel clean`
-    bool background = false;  ///< stderr is not read once all stages are ready: no progress line
-    bool quiet = false;       ///< only warnings and errors are printed on stderr
-    f64 wait_s = 0;           ///< time to wait for a running pipeline of the same name to end
-    bool fresh = false;       ///< a running run of that name whose supervisor is dead is ended instead of
-                              ///< taken over
-    std::vector<std::string> command_line;     ///< for the report
-    std::optional<parameter_plan> parameters;  ///< for a partition of a pipeline: the parameters of the whole
-                                               ///< file
+    bool color = false;  ///< ANSI colours on stderr (a terminal, no NO_COLOR, no --no-color)
+    /// the first frame of the run; a run that was lost has delivered the frames below it
+    u64 first = 0;
+    f64 seconds = 0;         ///< ends the run after this time in the same way as Ctrl-C; 0: never
+    bool keep_logs = false;  ///< DIR/logs is kept after the run, until the next run of that name or
+                             ///< `carousel clean`
+    /// no progress line is printed, because stderr is not read once all stages are ready
+    bool background = false;
+    bool quiet = false;  ///< only warnings and errors are printed on stderr
+    f64 wait_s = 0;      ///< time to wait for a running pipeline of the same name to end
+    bool fresh = false;  ///< a running run of that name whose supervisor is dead is ended instead of
+                         ///< taken over
+    std::vector<std::string> command_line;  ///< for the report
+    /// the parameters of the whole file, if this run is a partition of a pipeline
+    std::optional<parameter_plan> parameters;
     std::vector<std::shared_ptr<run_extension>> extensions;
     test_hooks hooks;  ///< from the environment
 };

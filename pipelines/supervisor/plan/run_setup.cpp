@@ -85,7 +85,9 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         stage_spec seat = spec;
         seat.run = spec.remote->run;
         s.remote_program = find_program(p, seat);
-        s.owner_commits = true;  // frames from another host are complete only after the stage's own work
+        // the stage itself commits: a frame from another host is complete only when the stage has finished
+        // its own work
+        s.owner_commits = true;
     }
     s.ends = d.ends;
     s.forwards_frames = d.forwards_frames;
@@ -107,7 +109,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
             s.device_name += s.devices.size() > 1 ? "+" + own.name : "";
         }
         s.mps = s.mps && (c.id.kind == device::device_kind::cuda || hooks.mps_on_cpu);
-        // for an old driver, or one that cannot export its memory as descriptors
+        // ipc memory is needed if the driver is too old, or cannot export its memory as descriptors
         for (u32 o = 0; !c.vmm && o <= s.more.size(); ++o) s.ring(o).memory = device::memory_kind::ipc;
     } catch (const device_error& e) {
         throw device_error(
@@ -174,8 +176,8 @@ bool run_setup::has_mps() const noexcept {
     return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) { return s.mps; });
 }
 
-// A frame that is produced again after a death may get a newer frame of the sampled input, and so may the
-// same frame in another run.
+// With a sampled input, two runs may produce different pictures: a frame may use another frame of the sampled
+// input in the other run, or when it is produced again after a death.
 std::string run_setup::why_not_comparable() const {
     std::string text;
     for (const stage_setup& s : stages)
@@ -249,8 +251,8 @@ std::string now_stamp() {
 }
 
 void prepare_outputs(run_setup& s, const std::string& stamp) {
-    // The stage that writes files creates the directory. If there is no working directory, that stage reports
-    // the error.
+    // The output directory is created by the stage that writes files into it. If there is no working
+    // directory, that stage reports the error.
     std::error_code failed;
     if (const fs::path here = fs::current_path(failed); !failed)
         s.output_directory = (here / "runs" / fmt::format("{}-{}", s.name, stamp)).string();
@@ -263,18 +265,16 @@ void prepare_outputs(run_setup& s, const std::string& stamp) {
         if (pattern.empty() || pattern == "none") continue;
         fs::path whole = pattern;
         if (whole.is_relative()) {
-            if (s.output_directory.empty())
-                (void)working_directory();  // throws the reason why it cannot be
-                                            // read
+            // throws an error with the reason why the working directory cannot be read
+            if (s.output_directory.empty()) (void)working_directory();
             whole = as_pattern(s.output_directory);
             if (displays > 1) whole /= st.spec.name;
             whole = (whole / pattern).lexically_normal();
         }
         const std::optional<std::string> literal = literal_text(whole.parent_path().string());
         const fs::path folder = literal ? fs::path(*literal) : whole.parent_path();
-        if (literal)
-            make_writable(folder, "pictures");  // otherwise the folder has a placeholder, and
-                                                // the stage refuses the pattern
+        // if the folder contains a placeholder, the stage refuses the pattern
+        if (literal) make_writable(folder, "pictures");
         st.spec.settings["out"] = whole.string();
         const bool film = whole.extension() == ".mp4";
         if (film && s.fps > 0 && !st.spec.settings.contains("film_fps")) st.spec.settings["film_fps"] = s.fps;

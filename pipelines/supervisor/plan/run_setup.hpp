@@ -21,7 +21,7 @@ struct asset_setup {
     std::string name;
     u64 bytes = 0;
     u32 maker = 0;           ///< index of a stage
-    std::vector<u32> users;  ///< indices of the stages that use it, including the maker
+    std::vector<u32> users;  ///< indices of the stages that use the asset, including its maker
 };
 
 struct stage_device {
@@ -31,21 +31,23 @@ struct stage_device {
 
 /// An output of a stage, and the ring that it writes.
 struct ring_setup {
-    std::string output;     ///< name of the output; "": it has none
+    std::string output;     ///< name of the output; "": the output has no name
     link_spec link;         ///< the ring's keys in the file
-    nlohmann::json format;  ///< null: there is no output
+    nlohmann::json format;  ///< format of the frames; null: there is no output
     u64 slot_bytes = 0;
     device::memory_kind memory = device::memory_kind::vmm;  ///< requested for the ring
-    u32 window = 0;  ///< the window chosen by depth_plan.hpp; 0: the file's window, or the derived one
+    /// the window chosen by depth_plan.hpp; 0: not chosen, so the file's window applies, or the derived one
+    u32 window = 0;
 };
 
 /// A stage as described by the file and by its program, with the values that were decided for it. The
 /// inherited members are those of its first output.
 struct stage_setup : ring_setup {
-    stage_spec spec;                    ///< the stage's keys in the file
-    std::vector<ring_setup> more;       ///< outputs after the first
-    std::vector<u32> input_outputs;     ///< index of the output that each input reads; missing: the first
-    std::vector<u32> sampled_outputs;   ///< the same for the stage's sampled inputs
+    stage_spec spec;               ///< the stage's keys in the file
+    std::vector<ring_setup> more;  ///< outputs after the first
+    /// by input: index of the output that it reads; no entry: the first output
+    std::vector<u32> input_outputs;
+    std::vector<u32> sampled_outputs;   ///< by sampled input: index of the output that it reads
     std::string program;                ///< path
     std::string python;                 ///< path of the interpreter that the key `python` names; "": no key
     std::string remote_program;         ///< of spec.remote
@@ -54,16 +56,18 @@ struct stage_setup : ring_setup {
     std::vector<stage_device> devices;  ///< if the file has a list: its devices in that order; otherwise
                                         ///< empty
     bool deep_on_cpu = false;           ///< for tests: the stage's depth is planned and chosen as on a GPU
-    u32 lanes = 0;                      ///< in_flight as chosen by depth_plan.hpp; 0: the file's number, or 3
+    /// in_flight as chosen by depth_plan.hpp; 0: not chosen, so the file's number applies, or 3
+    u32 lanes = 0;
     bool owner_commits = false;
-    bool ends = false;              ///< a source that may end its stream
-    bool forwards_frames = false;   ///< forwards frames of other stages; with `ends`: it receives them from
-                                    ///< another host
+    bool ends = false;  ///< the stage is a source that may end its stream
+    /// the stage forwards frames of other stages; if `ends` is also true, it receives them from another host
+    bool forwards_frames = false;
     bool writable_inputs = false;   ///< the stage requests inputs that it can write to
     bool read_only_host = false;    ///< the stage's GPUs page-lock host memory read-only
     bool same_host_address = true;  ///< page-locked host memory has the CPU's addresses, gaps included
-    bool mps = false;  ///< the stage is a client of the run's MPS domain (mps_domain.hpp): it was requested,
-                       ///< and the stage is on a GPU
+    /// the stage is a client of the run's MPS domain (mps_domain.hpp), because isolation = "mps" was
+    /// requested and the stage is on a GPU
+    bool mps = false;
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
     /// True if the stage listens for another host.
     [[nodiscard]] bool receives() const noexcept { return ends && forwards_frames; }
@@ -80,7 +84,7 @@ struct stage_setup : ring_setup {
     [[nodiscard]] std::string ring_name(u32 output) const {
         return output == 0 ? spec.name : spec.name + "." + ring(output).output;
     }
-    [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< any of its outputs
+    [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< true if the stage reads any output of `stage`
     [[nodiscard]] bool reads(u32 stage, u32 output) const noexcept;
     /// True if the stage reads that output as a sampled input.
     [[nodiscard]] bool samples(u32 stage, u32 output) const noexcept;
@@ -93,14 +97,14 @@ struct stage_setup : ring_setup {
     [[nodiscard]] u32 output_of_input(std::size_t input) const noexcept {
         return input < input_outputs.size() ? input_outputs[input] : 0;
     }
-    /// The program of an instance; the last instance may represent instances on another host.
+    /// Returns the program of an instance; the last instance may represent instances on another host.
     [[nodiscard]] const std::string& program_of(u32 instance) const noexcept {
         return spec.is_remote(instance) ? remote_program : program;
     }
     [[nodiscard]] const nlohmann::json& settings_of(u32 instance) const noexcept {
         return spec.is_remote(instance) ? spec.remote->settings : spec.settings;
     }
-    /// The device of an instance; a list is assigned round robin.
+    /// Returns the device of an instance; the devices of a list are assigned round robin.
     [[nodiscard]] const device::device_id& device_of(u32 instance) const noexcept {
         return devices.empty() ? device : devices[instance % devices.size()].id;
     }
@@ -111,12 +115,12 @@ struct stage_setup : ring_setup {
     [[nodiscard]] u32 instances_on(const std::string& uuid) const noexcept;
 };
 
-/// A ring of the run: that of output `output` of stage `stage`, both by index.
+/// Identifies a ring of the run: the one that stage number `stage` writes as its output number `output`.
 struct ring_place {
     u32 stage = 0, output = 0;
 };
 
-/// The keys of [pipeline], with the values that were decided from them.
+/// The keys of [pipeline], and the values that follow from them.
 struct run_setup : pipeline_spec {
     std::string file, directory;  ///< directory: the runtime directory, see run/directory.hpp
     std::string folder;           ///< folder of the pipeline file, absolute
@@ -126,20 +130,23 @@ struct run_setup : pipeline_spec {
     ring::first_counters counters;  ///< initial values of the counters in the words
     /// newest records kept in each sink's ledger; older ones are folded (ledger/ledger_fold.hpp)
     u64 kept_records = 100'000;
-    u64 kill_delay_ns = 0;            ///< for tests: delays the kill of unwanted processes (run_options.hpp)
-    bool overruns_anywhere = false;   ///< for tests: overrun-output is accepted even if no guard covers the
-                                      ///< target
-    bool scribbles_anywhere = false;  ///< for tests: the same for scribble-control
+    u64 kill_delay_ns = 0;           ///< for tests: delays the kill of unwanted processes (run_options.hpp)
+    bool overruns_anywhere = false;  ///< for tests: overrun-output is accepted even if no guard covers the
+                                     ///< target
+    /// for tests: scribble-control and scribble-input are accepted even if no guard covers the target
+    bool scribbles_anywhere = false;
     bool audits_at_deaths_alone = false;  ///< for tests: words are audited only at deaths, not every second
-    bool depth_lowered = false;           ///< memory or limits required a lower depth than requested
-    std::string depth_reason;             ///< how in_flight and window were chosen, as a clause; "": neither
-                                          ///< was chosen
-    parameter_plan parameters;            ///< the parameters that may be set, and their initial values
-    std::vector<stage_setup> stages;      ///< producers before consumers
+    /// the depth is lower than requested, because memory or limits required this
+    bool depth_lowered = false;
+    /// a clause that states how in_flight and window were chosen; "": neither was chosen
+    std::string depth_reason;
+    parameter_plan parameters;        ///< the parameters that may be set, and their initial values
+    std::vector<stage_setup> stages;  ///< producers before consumers
     std::vector<asset_setup> assets;
-    std::string output_directory;  ///< returned by environment::output_directory() of its stages; "": none
-    std::string pictures;          ///< folder of the pictures, for the closing lines; "": none
-    std::string report_path;       ///< --report FILE; "": none
+    /// the directory that environment::output_directory() returns in the run's stages; "": none
+    std::string output_directory;
+    std::string pictures;     ///< folder of the pictures, for the closing lines; "": none
+    std::string report_path;  ///< --report FILE; "": none
     bool color = false, terminal = false, quiet = false;
     [[nodiscard]] bool has_mps() const noexcept;  ///< at least one stage is a client of an MPS domain
     /// Returns the reason why two runs of this setup may produce different pictures, so that their hashes
@@ -152,26 +159,26 @@ struct run_setup : pipeline_spec {
 /// The plan from which the ring library makes a control block.
 [[nodiscard]] ring::plan plan_of(const run_setup& s);
 
-// The stages of a ring, or the instances of a stage, may be on several GPUs. Checks whether each of these
-// GPUs can access the memory of its rings and assets. Each process measures whether a mapping or a copy is
-// faster (stages/runner/depth_governor.hpp).
+// The stages of a ring, or the instances of a stage, may be on several GPUs. The functions below check
+// whether each GPU can access the memory of the rings and assets that its stages use. Each process measures
+// whether a mapping or a copy is faster (stages/runner/depth_governor.hpp).
 
 /// Throws device_error if an instance of a stage is on a GPU that cannot access one of the stage's rings or
 /// assets on another GPU. The error names the place of the stage's `device` in the file. Access that the
 /// probe has not reported is assumed to work.
 void require_reach(const run_setup& s, const machine_offer& machine);
 
-// The run's output directory, ./runs/NAME-TIME/, a different one for each run, and the paths of the pictures.
-// An absolute pattern is used unchanged, and so is --out PATTERN, which is relative to the working directory;
-// a relative one of the pipeline file is put into the output directory. A film (.mp4) uses the pipeline's
-// frame rate.
+// Determines the run's output directory and the paths of the pictures. Each run has its own output directory,
+// ./runs/NAME-TIME/. An absolute pattern is used unchanged. A relative pattern of the pipeline file is placed
+// in the output directory; a relative --out PATTERN is placed in the working directory. A film (.mp4) uses
+// the pipeline's frame rate.
 
 /// "20260131-235959", local time.
 [[nodiscard]] std::string now_stamp();
 /// Sets run_setup::output_directory, the displays' `out` and run_setup::pictures; creates the directories of
 /// the pictures. Throws output_error if one of them cannot be written.
 void prepare_outputs(run_setup& s, const std::string& stamp);
-/// The output directory if a stage has created it; "" otherwise.
+/// Returns the output directory if a stage has created it; otherwise "".
 [[nodiscard]] std::string created_output_directory(const run_setup& s);
 /// Creates DIR/logs. Throws output_error.
 void make_log_folder(const std::string& directory);

@@ -9,7 +9,8 @@ namespace carousel::supervisor {
 namespace {
 
 constexpr u64 status_every_ns = ns_per_s;
-constexpr u64 extension_us = 60'000'000;  // longer than the time between the last tick and the report's end
+// longer than the time from the last tick until the report is written
+constexpr u64 extension_us = 60'000'000;
 
 std::string status_of(const run_summary& s) {
     return s.state == "running" ? fmt::format("running, {:.1f} frames/s", s.frames_per_second) : s.state_text;
@@ -27,17 +28,18 @@ void service_extension::tick(u64 now) {
     send_state(run_->summary(), now);
 }
 
-// Twice as often as required, as sd_watchdog_enabled(3) recommends.
+// Sends the message twice as often as required, as sd_watchdog_enabled(3) recommends.
 void service_extension::send_watchdog(u64 now) {
     if (manager_.watchdog_ns() == 0 || now < watchdog_due_ns_) return;
     if (manager_.send("WATCHDOG=1")) watchdog_due_ns_ = now + manager_.watchdog_ns() / 2;
 }
 
-// A message that the manager's full queue refused is sent again in the next tick.
+// If the manager's queue is full, the message is sent again in the next tick.
 void service_extension::send_state(const run_summary& now_is, u64 now) {
     const bool ready = now_is.ready && !ready_, stopping = now_is.ending && !stopping_;
     const std::string status = status_of(now_is);
-    // Not together with READY=1: systemd extends the watchdog's timeout, too.
+    // EXTEND_TIMEOUT_USEC= is not sent together with READY=1, because systemd would also extend the
+    // watchdog's timeout.
     const bool waits = (!ready_ && !ready) || stopping_ || stopping;
     if (!ready && !stopping && (now < status_due_ns_ || (status == status_ && !waits))) return;
     std::string text = "STATUS=" + status;

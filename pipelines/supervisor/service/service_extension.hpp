@@ -7,8 +7,8 @@
 //   WATCHDOG=1   from the engine's tick: a supervisor that hangs sends none, and the manager replaces it
 //   STOPPING=1   the run is to end
 //
-// While the run starts or ends, EXTEND_TIMEOUT_USEC= asks for more time, because a drain takes as long as
-// frames advance. The engine itself has a timeout for each step.
+// While the run starts or ends, EXTEND_TIMEOUT_USEC= requests more time, because a drain may continue for as
+// long as frames advance. The engine itself has a timeout for each step.
 
 #include <string>
 
@@ -33,8 +33,8 @@ private:
     notify_socket manager_;
     run_access* run_ = nullptr;
     u64 watchdog_due_ns_ = 0, status_due_ns_ = 0;
-    bool ready_ = false, stopping_ = false;  ///< READY=1 and STOPPING=1 have been sent
-    std::string status_;                     ///< of the last STATUS= that was sent
+    bool ready_ = false, stopping_ = false;  ///< true if READY=1 or STOPPING=1 has been sent, respectively
+    std::string status_;                     ///< text of the last STATUS= that was sent
 };
 
 }  // namespace carousel::supervisor
