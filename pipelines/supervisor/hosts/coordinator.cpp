@@ -44,8 +44,8 @@ coordinator::coordinator(hosts_plan plan) : plan_(std::move(plan)) {
     }
 }
 
-// Prints the command that the user must type on the other host. Options that override keys are not printed,
-// because they are part of the plan.
+// Prints the command that the user must type on the other host. The command contains the options that
+// override keys of the file, because they are part of the plan.
 void coordinator::print_waiting(remote_host& h, console& out) const {
     const host_spec& s = h.spec();
     std::string words;
@@ -60,8 +60,8 @@ void coordinator::print_waiting(remote_host& h, console& out) const {
         out.line(fmt::format("waiting for host {} ({} port {}): {}", s.name, s.address, s.port, h.problem()));
 }
 
-// If no process listens on a host, a supervisor is started there: initially, and again after its death. A new
-// supervisor finds its predecessor's stages alive and takes the run over.
+// Starts a supervisor on each host on which no process listens: at the beginning, and again when a supervisor
+// has died. The new supervisor finds its predecessor's stages alive and takes the run over.
 void coordinator::launch_missing(u64 now) {
     for (std::size_t k = 0; k < hosts_.size(); ++k) {
         const state is = hosts_[k]->state();
@@ -107,7 +107,7 @@ void coordinator::attend(event_loop&, host_orders& to, const std::string& run_id
         h->all_have_begun();
         try {
             if (std::optional<json> kept = saved_outcome(*h)) h->has_ended(std::move(*kept));
-        } catch (const json::exception&) {  // the host sends it again
+        } catch (const json::exception&) {  // the saved result cannot be read: the host sends it again
         }
     }
 }
@@ -149,7 +149,8 @@ void coordinator::handle_message(remote_host& h, const msg::to_coordinator& m) {
     }
 }
 
-// Everything that a helper host had is also available here, so the run continues without it.
+// The run continues without a helper host, because everything that the helper host had is also available on
+// this host.
 void coordinator::log_end_of_help(const remote_host& h, bool had_ended) {
     const bool over = (h.state() == state::ended && !had_ended) || h.state() == state::refused;
     if (!over || waiting_since_ns_ != 0 || !ended_early_.insert(h.spec().name).second) return;
@@ -164,7 +165,8 @@ void coordinator::tick(u64 now) {
         const bool had_ended = h->state() == state::ended, had_begun = h->state() == state::begun;
         try {
             for (const msg::to_coordinator& m : h->poll(now, run_id_)) handle_message(*h, m);
-        } catch (const json::exception&) {  // the host has the token, so it must be of another version
+            // the host has proven that it has the token, so it must be of another version
+        } catch (const json::exception&) {
             h->was_unreadable(now);
         }
         log_changes(*h, now);
@@ -217,8 +219,8 @@ u64 coordinator::ask(const std::string& host, const json& request, std::string& 
     return last_ask_;
 }
 
-// Refuses requests for a lost host; otherwise the client would wait and attribute the missing reply to this
-// supervisor.
+// Refuses the open requests that were forwarded to a lost host. Otherwise the client would wait, and would
+// attribute the missing reply to this supervisor.
 void coordinator::refuse_for_lost(const remote_host& h) {
     if (open_questions_.empty() || (h.connected() && h.state() == state::begun)) return;
     const std::string& name = h.spec().name;

@@ -38,8 +38,8 @@ private:
     void restart_host(remote_host& h, u64 now);
     struct replacement;
     struct sender_replies;
-    /// Sets `first` to the frame at which a durable host restarts, and returns the reason in words. Empty: a
-    /// host that must be queried has not replied yet.
+    /// Sets `first` to the frame at which a durable host restarts, and returns the reason as a text. Returns
+    /// nothing while a host that must be queried has not replied yet.
     [[nodiscard]] std::optional<std::string> restart_frame(const remote_host& h, u64 now, u64& first);
     void query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                       sender_replies& all) const;
@@ -70,7 +70,8 @@ private:
     void end_stuck_host(const std::string& host, const crossing& link);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
 
-    /// An end of stream that no link has reported: the receiving stage, and the frame.
+    /// An end of stream that no link has reported: `stage` is the receiving stage, and its stream ends before
+    /// frame `at`.
     struct unreported_end {
         std::string stage;
         u64 at = 0;
@@ -80,11 +81,11 @@ private:
     struct replacement {
         u64 since_ns = 0, ask_ns = 0;
         u64 question = 0;     ///< id of the query to the hosts that send frames to this host
-        bool logged = false;  ///< its waiting was logged
+        bool logged = false;  ///< the wait for the replies was logged
         std::map<std::string, std::optional<u64>> replies;  ///< by sending host
     };
-    /// Results of the query, in words: the hosts that replied, the hosts that do not know the frame, and the
-    /// hosts whose reply is pending.
+    /// Results of the query. The lists contain texts about hosts: those that have replied with a frame, those
+    /// that do not know the frame, and those whose reply is pending.
     struct sender_replies {
         u64 first = 0;
         std::vector<std::string> from, unknown, awaited;
@@ -95,20 +96,22 @@ private:
     std::vector<std::unique_ptr<launcher>> launchers_;  ///< in the order of hosts_
     host_orders* orders_ = nullptr;
     std::string run_id_;
-    bool end_asked_ = false;  ///< the run is ending: hosts that begin the stream are notified
-    bool at_once_ = false;    ///< each partition ends at once, without delivering its frames in flight
+    bool end_asked_ = false;  ///< true if the run is ending: the hosts that begin the stream are notified
+    /// true if each partition ends at once, without delivering its frames in flight
+    bool at_once_ = false;
     bool waits_for_end_ = false;
-    std::set<std::string> lost_leaders_, ends_alone_;  ///< hosts that were lost without EOS, and the hosts
-                                                       ///< that are notified instead
-    std::map<std::string, unreported_end> unreported_ends_;  ///< by host: ends that the coordinator reports
-                                                             ///< instead of the link
+    /// the hosts that were lost before they sent EOS, and the hosts that are notified because of this
+    std::set<std::string> lost_leaders_, ends_alone_;
+    /// by receiving host: the ends of stream that the coordinator reports, because the link has not
+    std::map<std::string, unreported_end> unreported_ends_;
     std::optional<u64> own_end_;                 ///< frame at which the complete stream of this host ended
     std::set<std::string> ended_early_;          ///< helper hosts whose end was logged, or that were
                                                  ///< requested to end
-    std::set<std::string> outcome_checked_;      ///< hosts whose outcome was evaluated
+    std::set<std::string> outcome_checked_;      ///< the hosts whose outcome was evaluated
     std::map<std::string, u64> stuck_since_ns_;  ///< by host: see watch_links()
     std::map<std::string, replacement> replacements_;
-    std::map<u64, std::string> open_questions_;  ///< the host that was asked, by id of the request
+    /// by id of a request: the host to which the request was forwarded
+    std::map<u64, std::string> open_questions_;
     std::map<std::string, u64> restarted_ns_;
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0, last_query_ = 0;
     int lost_code_ = 0;

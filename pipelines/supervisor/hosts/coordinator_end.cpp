@@ -1,5 +1,5 @@
-// coordinator: ends a run on all its hosts: which hosts are notified, which hosts it waits for, and the
-// result of each partition.
+// coordinator: ends a run on all its hosts. Determines which hosts are notified and which hosts the run waits
+// for, and handles the result of each partition.
 
 #include "supervisor/hosts/coordinator.hpp"
 
@@ -23,14 +23,15 @@ using nlohmann::json;
 namespace msg = host_message;
 using state = remote_host::host_state;
 constexpr u64 failed_patience_ns = 8 * ns_per_s;
-constexpr u64 bye_patience_ns = 2 * ns_per_s;   ///< time to detect that a host has ended, and to send `bye`
-constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< time to wait for EOS; after that a helper host is
-                                                ///< requested to end
+/// time that is available for detecting that a host has ended, and for sending `bye`
+constexpr u64 bye_patience_ns = 2 * ns_per_s;
+/// time to wait for the EOS of a helper host; after that the host is requested to end
+constexpr u64 help_patience_ns = 5 * ns_per_s;
 
 }  // namespace
 
-// Notifies each host that begins the stream; with `at_once`, every host. A host that is not connected is
-// notified when it connects.
+// Notifies each host that begins the stream, or every host if `at_once` is true. A host that is not connected
+// is notified when it connects.
 bool coordinator::request_end(bool at_once) {
     end_asked_ = true;
     at_once_ = at_once_ || at_once;
@@ -73,9 +74,9 @@ bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
 }
 
 // A host that begins the stream and has been disconnected for too long sends no end of stream, neither to
-// this host nor to the hosts that read its frames. The readers are notified instead. A reader may also
-// receive frames from a second host that begins a stream. Such a reader is not notified, because it ends
-// together with that stream.
+// this host nor to the hosts that read its frames. Therefore the coordinator notifies the readers. An
+// exception is a reader that also receives frames from a second host that begins a stream: it ends together
+// with that stream, and is not notified.
 void coordinator::end_without_lost_leaders(u64 now) {
     if (!end_asked_) return;
     for (const auto& lost : hosts_) {
@@ -121,8 +122,9 @@ std::string coordinator::outcome_file(const std::string& host) const {
     return run::run_folder(plan_.name) + "/ended-" + host + ".json";
 }
 
-// A helper host receives the end of its work over the link. If the link has not delivered the end, the host
-// is requested to end; the run does not wait for a disconnected host.
+// Returns true while the run waits for the end of a helper host. A helper host receives its end of stream
+// over the link. If the link has not delivered it in time, the host is requested to end. The run does not
+// wait for a disconnected host.
 bool coordinator::awaits_end_of_help(remote_host& h, u64 now) {
     if (!h.connected() || now > waiting_since_ns_ + 2 * help_patience_ns) return false;
     if (now > waiting_since_ns_ + help_patience_ns && ended_early_.insert(h.spec().name).second)
@@ -159,7 +161,7 @@ bool coordinator::may_leave(std::optional<u64> end, u64 now) {
     return all;
 }
 
-// Reports on the other hosts of a pipeline: while they run, and when they are done.
+// Reports on the other hosts of a pipeline, while they run and when they are done.
 
 void coordinator::add_to(run::ps_answer& a) const {
     for (const auto& h : hosts_) {

@@ -1,5 +1,5 @@
-// coordinator: handles links with one end that is over and another end that still waits. Determines which
-// host is notified instead of the link, and which frames are lost.
+// coordinator: handles links of which one end is over while the other end still waits. Determines which host
+// must be notified because the link does not do it, and which frames are lost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,11 +16,11 @@ namespace msg = host_message;
 using state = remote_host::host_state;
 constexpr u64 stuck_patience_ns = 10 * ns_per_s;
 constexpr u64 unreported_patience_ns =
-    ns_per_s;  ///< time for an end that the link has reported and that is still in transit
+    ns_per_s;  ///< time for which an end of stream that the link has reported may still be in transit
 
 std::string called(const std::string& host) { return host.empty() ? "this host" : "host " + host; }
 
-/// Report of a host's partition; {}: there is none.
+/// Returns the report of a host's partition; {}: there is none.
 json report_of(const remote_host* h) {
     const json report = h != nullptr && h->outcome ? h->outcome->value("report", json()) : json();
     return report.is_object() ? report : json::object();
@@ -28,7 +28,7 @@ json report_of(const remote_host* h) {
 
 }  // namespace
 
-/// True if no stage of the host accepts or sends frames any more; "": this host.
+/// True if no stage of `host` ("": this host) accepts or sends frames any more.
 bool coordinator::is_over(const std::string& host) const {
     if (host.empty()) return waiting_since_ns_ != 0;
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
@@ -50,15 +50,14 @@ bool coordinator::waits(const run::ps_answer& here, const std::string& host, con
     });
 }
 
-// Finds links with one end that is over and another end that waits for it. The waiting end would wait
-// indefinitely. There are four possible causes. A host was requested to end while the sending host was
-// disconnected, and ended without the frames that it had not received. A host restarted after its sender was
-// done. A host's own stream is shorter than the stream sent to it. A host was not notified of the end of the
-// stream.
+// Finds links of which one end is over while the other end waits for it, and would wait indefinitely. There
+// are four possible causes. A host was requested to end while the sending host was disconnected, and ended
+// without the frames that it had not received. A host restarted after its sender was done. A host's own
+// stream is shorter than the stream sent to it. A host was not notified of the end of the stream.
 void coordinator::watch_links(u64 now) {
     run::ps_answer here;
     if (waiting_since_ns_ == 0) here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
-    std::map<std::string, const crossing*> stuck;  // maps a host to the link that it waits for
+    std::map<std::string, const crossing*> stuck;  // by waiting host: the link that it waits for
     for (const crossing& c : plan_.links) {
         if (plan_.helps(c.from) || plan_.helps(c.to)) continue;
         if (is_over(c.to) && !is_over(c.from) && waits(here, c.from, c.send)) stuck[c.from] = &c;
@@ -87,9 +86,9 @@ std::optional<u64> coordinator::whole_end(const std::string& host) const {
 }
 
 // The sending stage reports the end over its link, as its last message. The message is missing if the stage
-// was killed before, if the link was down, or if the run ended first. All frames of a complete partition have
-// reached the receiving host. If that host has lost frames since then, it waits for them whether or not it
-// receives the end.
+// was killed before it sent the message, if the link was down, or if the run ended first. All frames of a
+// complete partition have reached the receiving host. If that host has lost frames since then, it waits for
+// them whether or not it receives the end.
 void coordinator::send_end_for_link(const crossing& link) {
     const std::optional<u64> end = whole_end(link.from);
     if (!end || !unreported_ends_.try_emplace(link.to, unreported_end{link.receive, *end}).second) return;
@@ -102,8 +101,8 @@ void coordinator::send_end_for_link(const crossing& link) {
     orders_->end_the_stream(link.receive, *end, why);
 }
 
-/// Returns true only if this is certain: the host has ended without the coordinator, or was abandoned and
-/// requested to end.
+/// Returns true only if the host certainly accepts no frames: it has ended without the coordinator, or it was
+/// abandoned and requested to end.
 bool coordinator::accepts_no_frames(const std::string& host) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
         return h->spec().name == host &&

@@ -1,5 +1,5 @@
-// coordinator: a host that has reconnected without its partition of the run: determines the frame at which it
-// restarts, and which hosts have the frames that it lacks.
+// coordinator: handles a host that has reconnected without its partition of the run. Determines the frame at
+// which the host restarts, and which hosts have the frames that it lacks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::set<std::string> coordinator::remote_senders(const std::string& to) const {
     return found;
 }
 
-/// True if all senders to this host are done, which implies that its sinks have the last frame.
+/// True if all hosts that send frames to `h` are done: then the sinks of `h` have the last frame.
 bool coordinator::all_is_in_files(const host_spec& h) const {
     if (!h.durable() || plan_.leads(h.name) || plan_.helps(h.name)) return false;
     return std::all_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
@@ -51,7 +51,7 @@ bool coordinator::all_is_in_files(const host_spec& h) const {
     });
 }
 
-/// True if a remote host may still have frames for `h`. Asked when this host is done.
+/// True if a remote host may still have frames for `h`. To be called when this host is done.
 bool coordinator::is_sent_more(const host_spec& h, u64 now) const {
     if (!h.durable() || plan_.leads(h.name) || at_once_) return false;
     const std::set<std::string> senders = remote_senders(h.name);
@@ -62,8 +62,8 @@ bool coordinator::is_sent_more(const host_spec& h, u64 now) const {
     });
 }
 
-/// Returns an upstream host that was lost while `h` was disconnected, and whose frames are not kept anywhere;
-/// "": none.
+/// Returns an upstream host that was lost while `h` was disconnected and whose frames no host has kept; "":
+/// there is no such host.
 std::string coordinator::lost_upstream(const remote_host& h) const {
     for (const auto& x : hosts_) {
         const std::string& name = x->spec().name;
@@ -75,14 +75,14 @@ std::string coordinator::lost_upstream(const remote_host& h) const {
     return "";
 }
 
-/// Returns true if the senders send the frames that the host has lost again.
+/// Returns true if the senders of the host send those frames again that the host has lost.
 bool coordinator::is_resent(const remote_host& h) const {
     return h.spec().durable() && !plan_.leads(h.spec().name);
 }
 
-// A sender's reply from before the loss of `h` is out of date, so the sender is queried now. If the sender is
-// lost as well and does not reconnect, its frames are lost. If the sender does reconnect, its own senders
-// determine the frame at which it restarts.
+// A reply that the sender gave before `h` was lost is out of date, so the sender is queried again. If the
+// sender is lost as well and does not reconnect, its frames are lost. If the sender does reconnect, its own
+// senders determine the frame at which it restarts.
 void coordinator::query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                                sender_replies& all) const {
     const std::string& name = s.spec().name;
@@ -173,7 +173,7 @@ void coordinator::restart_host(remote_host& h, u64 now) {
     }
     h.send(msg::over{});
     h.abandon("its part of the run is lost");
-    if (plan_.helps(name)) return;  // all work that this host could do is done
+    if (plan_.helps(name)) return;  // this host has done all work that it could do
     if (all_there) {
         lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks", name);
         return;

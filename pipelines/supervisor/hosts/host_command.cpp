@@ -1,5 +1,5 @@
-// Pipelines with stages on several hosts: `carousel run` as the coordinator, with its own host's part, and
-// `carousel host`, the supervisor of another host's part.
+// The commands for pipelines with stages on several hosts: `carousel run`, which is the coordinator and runs
+// its own host's part, and `carousel host`, which is the supervisor of another host's part.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ struct host_arguments : start_arguments {
     bool launched = false, stay = false;
 };
 
-/// For a host that was started by a launcher: reads the token from stdin.
+/// Reads the token from stdin, if this host was started by a launcher, and writes it to `path`.
 void take_token(const std::string& path) {
     std::string secret;
     std::getline(std::cin, secret);
@@ -50,8 +50,8 @@ void take_token(const std::string& path) {
     write_secret(path, secret);
 }
 
-/// Continues in a child process that listens, so that an ssh caller returns. Requires that no process and no
-/// thread has been started.
+/// Continues in a child process, which listens, and ends this process, so that an ssh that has called it
+/// returns. Requires that no process and no thread has been started.
 void continue_without_coordinator(const host_arguments& a, const cli_environment& env) {
     const shm::unique_fd nowhere = open_null(O_RDWR);
     env.out << fmt::format("host {} listens\n", a.as);
@@ -77,14 +77,14 @@ const host_spec& section_of(const pipeline& p, const std::string& name) {
                       : fmt::format("{}: no stage is on a host \"{}\"; --as takes {}", p.file, name, known));
 }
 
-/// The part of a pipeline for several hosts that one host runs.
+/// The part that one host runs of a pipeline for several hosts.
 struct host_part {
     hosts_plan plan;
     pipeline part;
     run_options options;
 };
 
-/// `host`: the host's section in the file; "": the coordinator.
+/// `host`: the name of the host's section in the file; "": the coordinator.
 host_part part_of_host(const start_arguments& a, const cli_environment& env, const pipeline& whole,
                        const std::string& host) {
     const std::vector<stage_description> all = describe_stages(whole);
@@ -126,9 +126,10 @@ command_action add_host_command(const command_parts& p) {
                  ->required()
                  ->type_name("FILE")] = offer_files({".toml"});
     p.app.add_option("--as", a->as, "The name of this machine in the file")->required()->type_name("HOST");
-    p.app.add_flag("--launched", a->launched)->group("");  // started by `carousel run`: the token is on stdin
-    p.app.add_flag("--stay", a->stay)->group("");          // started by srun: does not move into the
-                                                           // background
+    // the process was started by `carousel run`: the token is on stdin
+    p.app.add_flag("--launched", a->launched)->group("");
+    // the process was started by srun: it does not move into the background
+    p.app.add_flag("--stay", a->stay)->group("");
     add_keys(p, a->keys);
     add_start_options(p, *a);
     p.app.footer(host_footer);

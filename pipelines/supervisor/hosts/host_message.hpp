@@ -12,7 +12,7 @@
 
 namespace carousel::supervisor::host_message {
 
-/// drain: frames in flight are delivered.
+/// drain: the frames in flight are delivered before the end.
 enum class end_kind : u8 { drain, at_once };
 BOOST_DESCRIBE_ENUM(end_kind, drain, at_once)
 
@@ -21,7 +21,7 @@ struct hello {
     static constexpr const char* type = "hello";
     std::string host = "?", pipeline, run;
     nlohmann::json plan = nlohmann::json::object();
-    std::optional<u64> first;  ///< first frame of a run that has not begun on every host
+    std::optional<u64> first;  ///< the first frame of the run; set until the run has begun on every host
     static constexpr field_rules rules{.missing_is_default = true};
 };
 BOOST_DESCRIBE_STRUCT(hello, (), (host, pipeline, run, plan, first))
@@ -30,8 +30,8 @@ struct ping {
     u64 sent = 0;
 };
 BOOST_DESCRIBE_STRUCT(ping, (), (sent))
-/// The partition begins. `first` is sent only to a host that replaces a lost one: the first frame of its
-/// partition.
+/// The partition begins. `first` is sent only to a host that replaces a lost host; it is the first frame of
+/// its partition.
 struct begin {
     static constexpr const char* type = "begin";
     std::optional<u64> first;
@@ -52,21 +52,23 @@ struct end {
     end_kind how = end_kind::drain;
 };
 BOOST_DESCRIBE_STRUCT(end, (), (how))
-/// The sender of this stage's frames has finished before frame `at`.
+/// The stream of frames that `stage` receives has ended before frame `at`.
 struct stream_end {
     static constexpr const char* type = "stream_end";
     std::string stage;
     u64 at = 0;
 };
 BOOST_DESCRIBE_STRUCT(stream_end, (), (stage, at))
-/// A request of a client (control/request_message.hpp). With id 0 the answer is a `ps`.
+/// A request of a client (control/request_message.hpp). If `id` is 0, the receiver answers with a `ps`
+/// message.
 struct ask {
     static constexpr const char* type = "ask";
     nlohmann::json request;
     u64 id = 0;
 };
 BOOST_DESCRIBE_STRUCT(ask, (), (request, id))
-/// Asks for the first frame that the receiver of this message keeps for `host`, which has lost its partition.
+/// Requests the number of the first frame that the receiver of this message still keeps for `host`, which has
+/// lost its partition.
 struct ask_first_kept {
     static constexpr const char* type = "ask_first_kept";
     std::string host;
@@ -77,7 +79,7 @@ BOOST_DESCRIBE_STRUCT(ask_first_kept, (), (host, id))
 using to_host = std::variant<hello, ping, begin, bye, over, end, stream_end, ask, ask_first_kept>;
 
 // ---- host to coordinator
-/// Answer to a hello with the same plan.
+/// Answer to a hello whose plan is the same as the host's plan.
 struct agreed {
     static constexpr const char* type = "agreed";
     nlohmann::json plan = nlohmann::json::object();
@@ -90,7 +92,7 @@ struct refused {
     std::string why;
 };
 BOOST_DESCRIBE_STRUCT(refused, (), (why))
-/// Answer to a hello: a later hello can succeed.
+/// Answer to a hello that is refused now; a later hello can succeed.
 struct later {
     static constexpr const char* type = "later";
     std::string why;
@@ -98,7 +100,7 @@ struct later {
 BOOST_DESCRIBE_STRUCT(later, (), (why))
 struct pong {
     static constexpr const char* type = "pong";
-    u64 sent = 0, here = 0;  ///< the time in the ping, and the time of this host
+    u64 sent = 0, here = 0;  ///< sent: the time from the ping; here: the time of this host
 };
 BOOST_DESCRIBE_STRUCT(pong, (), (sent, here))
 struct ps {

@@ -11,9 +11,10 @@ namespace carousel::supervisor {
 using nlohmann::json;
 namespace {
 
-constexpr std::size_t most_labels = 256;  // each label has a log file
+constexpr std::size_t most_labels = 256;  // a limit, because each label has a log file
 
-/// Also works for a run that started at a later frame: the frames below that frame count as folded.
+/// Returns the first frame that is not marked in the ledger at `path`. If the run started at a later frame
+/// than 0, the frames below its first frame count as folded.
 u64 first_unmarked(const std::string& path) {
     const auto ledger = telemetry::ledger_reader::open(path);
     return ledger ? ledger->first_undelivered(0) : telemetry::folded_end(path);
@@ -21,7 +22,7 @@ u64 first_unmarked(const std::string& path) {
 
 }  // namespace
 
-// A host may run its partition again, as another run.
+// Resets the flag, because the host may run its partition again, as another run.
 void hosts_extension::prepare(const pipeline&, console&) { others_end_run_ = false; }
 
 void hosts_extension::attach(run_access& run) {
@@ -42,9 +43,9 @@ void hosts_extension::close() noexcept {
     run_ = nullptr;
 }
 
-// A partition that receives its frames from other hosts ends together with them: an END of its own would cut
-// off frames that the other hosts have begun. A supervisor that takes this partition over sends the request
-// to the other hosts again, because those hosts may have died before they carried the request out.
+// A partition that receives its frames from other hosts ends together with them: if it set END itself, it
+// would cut off frames that the other hosts have begun. A supervisor that takes this partition over sends the
+// request to the other hosts again, because those hosts may have died before they carried the request out.
 bool hosts_extension::take_end_request(const std::string& why, bool leaving, bool may_wait) {
     if (leaving) {  // all stages of this host are done
         (void)hosts_->request_end(false);
@@ -60,7 +61,7 @@ bool hosts_extension::take_end_request(const std::string& why, bool leaving, boo
     return true;
 }
 
-// The reply is asynchronous; the client waits for it or has disconnected.
+// The reply arrives later; by then the client may have disconnected.
 request_route hosts_extension::take_request(const json& request) {
     if (const auto meant = request.find("run_id"); meant != request.end() && *meant != run_->run_id())
         return {};  // the request is for another run: it is refused here
@@ -79,7 +80,7 @@ request_route hosts_extension::take_request(const json& request) {
     } else {
         return {};
     }
-    there.erase("run_id");  // the run id of this host's partition
+    there.erase("run_id");  // removed, because it is the run id of this host's partition
     std::string why;
     request_route route{true, hosts_->ask(host, there, why), {}};
     if (route.id == 0) route.refusal = run::to_json(run::refused(exit_code::stage_failed, why));
@@ -94,7 +95,8 @@ void hosts_extension::line_of(const std::string& host, const std::string& stage,
     if (!to) {
         const auto number = static_cast<u32>(run_->setup().stages.size() + remote_lines_.size());
         std::string file = stage;
-        std::replace(file.begin(), file.end(), '/', '_');  // the name comes from another host
+        // no '/' may remain, because the name comes from another host
+        std::replace(file.begin(), file.end(), '/', '_');
         to = std::make_unique<log_sink>(run_->out(), label, run_->label_width(), number,
                                         run_->setup().directory + "/logs/" + host + "@" + file + ".jsonl");
     }

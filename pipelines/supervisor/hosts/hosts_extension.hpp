@@ -33,7 +33,8 @@ public:
         return static_cast<u64>(others_end_run_) << 60U;
     }
 
-    /// "b/sink" is a stage of host b; some requests name a host instead.
+    /// Takes a request whose stage is on another host ("b/sink" is a stage of host b), or which names another
+    /// host.
     [[nodiscard]] request_route take_request(const nlohmann::json& request) override;
     [[nodiscard]] bool take_end_request(const std::string& why, bool leaving, bool may_wait) override;
     [[nodiscard]] bool outlasts_delivery() const noexcept override { return true; }
@@ -72,17 +73,19 @@ private:
 
     std::shared_ptr<other_hosts> hosts_;
     run_access* run_ = nullptr;
-    bool others_end_run_ = false;  ///< this host was asked to end the run, and has notified the other hosts
+    /// a request to end the run was made on this host, which has notified the other hosts
+    bool others_end_run_ = false;
     std::map<std::string, std::unique_ptr<log_sink>> remote_lines_;  ///< by label, as "b/sink"
 };
 
-// The first frame that a host still has for a durable downstream host, which may have lost the frame.
+// Determines the first frame that a host still keeps for a durable downstream host, which may have lost this
+// frame.
 
 /// Sending stages of host `from` ("": the host of `carousel run`) mark a frame when all sinks of the durable
-/// host `to` have it. Links receive this information at different times, so the highest first unmarked frame
-/// of all links to `to` is authoritative. Frames below that frame may be released on `from`, because they are
-/// in the files of the sinks on `to`. Returns nothing if no link leads from `from` to `to`. `folder`: folder
-/// of this host's run. Throws output_error.
+/// host `to` have it. The links receive this information at different times. Each link to `to` has a first
+/// unmarked frame; the highest of these is authoritative. Frames below that frame may be released on `from`,
+/// because they are in the files of the sinks on `to`. Returns nothing if no link leads from `from` to `to`.
+/// `folder`: folder of this host's run. Throws output_error.
 [[nodiscard]] std::optional<u64> first_kept(const hosts_plan& plan, const std::string& folder,
                                             const std::string& from, const std::string& to);
 

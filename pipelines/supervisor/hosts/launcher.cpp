@@ -35,7 +35,8 @@ std::string last_line(std::string text) {
 launcher::launcher(const host_spec& host, const hosts_plan& plan, std::string token)
     : host_(host), file_(plan.file), token_(std::move(token)), words_(plan.words) {}
 
-// Does not wait: the started supervisor continues by itself, or (srun) ends with this process.
+// Does not wait for the launcher: a supervisor started by ssh continues by itself, and one started by srun
+// ends with this process.
 launcher::~launcher() {
     if (!runs_) return;
     if (host_.launcher == launcher_kind::slurm) return;
@@ -104,8 +105,7 @@ void launcher::start(u64 now) {
     fail("sending the token to it: " + why);
 }
 
-// A child that has not received the complete token would wait for the rest indefinitely, so the child is
-// killed.
+// Kills the child: if it has not received the complete token, it would wait for the rest indefinitely.
 void launcher::end_child() {
     shm::signal_pidfd(child_.pidfd.get(), SIGKILL);
     (void)events_of(child_.pidfd.get(), POLLIN, now_ns() + killed_within_ms * ns_per_ms);
@@ -136,7 +136,7 @@ void launcher::poll(u64 now) {
     if ((how.signal == 0 && how.exit_code == 0) || std::exchange(reached_, false)) {
         // The supervisor was listening, so the launcher did not fail (srun ends with the supervisor, whatever
         // the cause). If the supervisor died, its stages wait supervisor_grace_s for the next one, so the
-        // next attempt is made soon.
+        // next attempt to start a supervisor is made soon.
         retry_ns_ = now + settle_ns;
         failure_.clear();
         return;

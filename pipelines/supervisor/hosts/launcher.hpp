@@ -16,14 +16,15 @@ public:
     launcher(const launcher&) = delete;
     launcher& operator=(const launcher&) = delete;
 
-    /// Starts a supervisor, unless one is being started, the last attempt ended a moment ago, or the user
-    /// must start it.
+    /// Starts a supervisor. Does nothing if a supervisor is being started, if the last attempt ended a moment
+    /// ago, or if the user must start the supervisor.
     void start(u64 now);
     /// Reads the launcher's output, and detects its exit.
     void poll(u64 now);
-    /// The supervisor has replied: a later exit of the launcher is not a failure to start it.
+    /// To be called when the supervisor has replied: a later exit of the launcher then does not count as a
+    /// failure to start the supervisor.
     void reached() noexcept { reached_ = true; }
-    /// The reason why the supervisor cannot be started; "": no failure is known.
+    /// Returns the reason why the supervisor cannot be started; "": no failure is known.
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
     /// The failure, returned once.
     [[nodiscard]] std::string new_failure();

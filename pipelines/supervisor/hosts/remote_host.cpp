@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 namespace msg = host_message;
 constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms;
-constexpr u64 unreadable_rest_ns = ns_per_s;  ///< gives the user time to replace the other build
+constexpr u64 unreadable_rest_ns = ns_per_s;  ///< the pause gives the user time to replace the other build
 
 }  // namespace
 
@@ -43,8 +43,8 @@ void remote_host::lose(u64 now, const std::string& why) {
             "{} port {} has a different token for this pipeline ({}): use the same token file on both hosts, "
             "for example copied by `scp -p`",
             spec_.address, spec_.port, plan_->token);
-        // After the run has begun, this is not an error that ends the run: any process may have taken the
-        // port of a dead host.
+        // Once the run has begun, a wrong token does not end it, because any process may have taken the port
+        // of a dead host.
         if (!all_begun_) state_ = host_state::refused;
     } else {
         problem_ = why;
@@ -76,7 +76,8 @@ void remote_host::has_ended(json what) {
     state_ = host_state::ended;
 }
 
-// The remote host compares the plans and refuses, too; this check produces the message on this side.
+// The remote host also compares the plans, and refuses if they differ; this check is made to report the
+// difference on this side.
 void remote_host::handle(const msg::agreed& m) {
     const std::string what = difference(m.plan, plan_->plan);
     if (!what.empty()) {
@@ -102,8 +103,9 @@ void remote_host::send_bye() {
 }
 
 // The host has ended. A previous coordinator may have stored the host's result without sending `bye`, or the
-// connection may have broken. In both cases the host sends its result again and gets `bye`. A host at this
-// address that belongs to another run or another plan is not the expected host.
+// connection may have broken before the host received `bye`. In both cases the host sends its result again,
+// and is sent `bye`. If the host at this address belongs to another run or another plan, it is not the
+// expected host.
 bool remote_host::handle_farewell(const msg::to_coordinator& m) {
     if (std::holds_alternative<msg::ended>(m)) {
         send_bye();
@@ -115,7 +117,7 @@ bool remote_host::handle_farewell(const msg::to_coordinator& m) {
     return agreed != nullptr || declined;
 }
 
-/// Returns false if the message is for the caller.
+/// Returns false if the caller must handle the message.
 bool remote_host::handle(msg::to_coordinator& m, u64 now) {
     if (state_ == host_state::ended && handle_farewell(m)) return true;
     if (const auto* agreed = std::get_if<msg::agreed>(&m)) {
@@ -155,7 +157,7 @@ std::vector<msg::to_coordinator> remote_host::poll(u64 now, const std::string& r
             return unhandled;
         }
     }
-    if (!later_.empty()) {  // retried with a new connection
+    if (!later_.empty()) {  // the hello is repeated over a new connection
         lose(now, std::exchange(later_, ""));
         retry_ns_ = now + connect_every_ns;
         return unhandled;
@@ -167,7 +169,7 @@ std::vector<msg::to_coordinator> remote_host::poll(u64 now, const std::string& r
     if (stream_->open() && !hello_sent_) {
         hello_sent_ = true;
         no_listener_ = false;
-        clock_.forget();  // the host may be another machine now
+        clock_.forget();  // another machine may have this address now
         if (state_ == host_state::away) state_ = host_state::greeting;
         send(msg::hello{spec_.name, plan_->name, run_id, plan_->plan,
                         all_begun_ ? std::nullopt : std::optional(plan_->first)});

@@ -1,5 +1,5 @@
 #pragma once
-// The coordinator's view of one remote host: its connection, the agreed plan, its state. No call blocks;
+// One remote host as the coordinator knows it: its connection, the agreed plan and its state. No call blocks;
 // poll() is called at each tick.
 
 #include <memory>
@@ -17,11 +17,11 @@ class remote_host {
 public:
     enum class host_state : u8 {
         away,      ///< no connection
-        greeting,  ///< connected, plans not compared yet
-        agreed,    ///< has the same plan, and waits until all hosts have it
+        greeting,  ///< connected; the plans were not compared yet
+        agreed,    ///< the host has the same plan, and waits until all hosts have it
         begun,     ///< its partition of this run is running
         ended,     ///< its partition is over
-        refused    ///< `problem` has the reason; not retried
+        refused    ///< refused for the reason in `problem`; the coordinator does not connect again
     };
     remote_host(host_spec spec, const hosts_plan& plan, std::string token, u64 now);
 
@@ -31,20 +31,21 @@ public:
     void send(const Message& message) {
         if (connected()) stream_->send(write_message(message));
     }
-    /// `first`: frame at which a restarted host resumes; nothing: the run's first frame.
+    /// `first`: the frame at which a restarted host begins; no value: the first frame of the run.
     void begin(std::optional<u64> first = std::nullopt);
-    /// The run has begun: the first frame is no longer sent to a host that connects later or restarts.
+    /// To be called when the run has begun: from then on, a host that connects or restarts is not sent the
+    /// run's first frame.
     void all_have_begun() noexcept { all_begun_ = true; }
     [[nodiscard]] host_state state() const noexcept { return state_; }
     [[nodiscard]] bool connected() const noexcept { return stream_ && stream_->open(); }
     [[nodiscard]] const host_spec& spec() const noexcept { return spec_; }
     [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
     [[nodiscard]] u64 away_since_ns() const noexcept { return away_since_ns_; }
-    /// The remote host's CLOCK_MONOTONIC relative to this host's: the best present estimate.
+    /// Returns the best present estimate of how the remote host's CLOCK_MONOTONIC relates to this host's.
     [[nodiscard]] std::optional<hosts::clock_relation> clock(u64 now) const noexcept {
         return clock_.at(now);
     }
-    /// No process listens there, so a supervisor must be started.
+    /// True if no process listens on that host, so that a supervisor must be started there.
     [[nodiscard]] bool no_listener() const noexcept { return no_listener_; }
     [[nodiscard]] int fd() const noexcept { return stream_ ? stream_->fd() : -1; }
     void close();
@@ -59,19 +60,21 @@ public:
     /// Stores the result of the host's partition; the caller sends `bye` after saving it. Throws
     /// nlohmann::json::exception if the result cannot be read.
     void has_ended(nlohmann::json what);
-    /// The host's result is saved here, so the host may exit.
+    /// To be called when the host's result is saved here: notifies the host that it may exit.
     void send_bye();
-    /// The host has ended, and may still be waiting for a `bye` that was not sent yet.
+    /// True if the host's partition has ended, `bye` was not sent yet, and the host may still be waiting for
+    /// it.
     [[nodiscard]] bool awaits_bye() const noexcept {
         return state_ == host_state::ended && farewell_ == farewell::pending && !no_listener_;
     }
-    /// The time of the host's absence is counted from `now`.
+    /// If the host is disconnected, its absence counts from `now` on.
     void count_from(u64 now) noexcept {
         if (state_ == host_state::away) away_since_ns_ = now;
     }
 
-    std::optional<nlohmann::json> outcome;  ///< {"code", "report", "line", "alone"}, once it has ended
-    nlohmann::json ps;                      ///< the host's last reply to `ps`; null: none yet
+    /// {"code", "report", "line", "alone"}; no value before the partition has ended
+    std::optional<nlohmann::json> outcome;
+    nlohmann::json ps;  ///< the host's last reply to `ps`; null: none yet
     bool logged_away = false;
 
 private:
@@ -79,8 +82,7 @@ private:
         pending,
         sent,
         over
-    };  ///< pending: `bye` must be sent to a host that has
-        ///< ended; over: the host has exited
+    };  ///< pending: `bye` must be sent when the host has ended; over: the host has exited
     void connect(u64 now);
     void lose(u64 now, const std::string& why);
     [[nodiscard]] bool handle(host_message::to_coordinator& m, u64 now);

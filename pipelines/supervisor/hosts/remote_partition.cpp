@@ -28,7 +28,8 @@ using nlohmann::json;
 namespace msg = host_message;
 constexpr std::size_t max_unauthenticated = 8;
 constexpr std::size_t most_lines = 2000;
-constexpr std::size_t most_line_bytes = 1U << 20U;  ///< per message; as JSON up to six times as long
+/// maximum per message; as JSON the lines can be six times as long
+constexpr std::size_t most_line_bytes = 1U << 20U;
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
 constexpr auto answer_too_long = "the answer exceeds the size limit of a message between hosts: request less";
 constexpr auto unreadable_coordinator =
@@ -82,8 +83,7 @@ void remote_partition::save_coordinator_run(const std::string& id) const {
         shm::write_whole_file(coordinator_run_file(), id);
     } catch (const error& e) {
         if (orders_ == nullptr)
-            return;  // either the run does not exist yet and the file is written again later, or the run is
-                     // over
+            return;  // either the run has not begun, and the file is written again later, or the run is over
         orders_->log_line(
             fmt::format("warning: {}: if another supervisor takes over on this host, it can't identify the "
                         "run, and refuses the coordinator",
@@ -111,7 +111,7 @@ void remote_partition::accept_all(u64 now) {
             at = (*at)->closed() ? unauthenticated_.erase(at) : std::next(at);
             continue;
         }
-        coordinator_ = std::move(*at);  // the newest connection that has proven knowledge of the token
+        coordinator_ = std::move(*at);  // the newest connection that has proven that it has the token
         at = unauthenticated_.erase(at);
         compared_ = outcome_sent_ = false;
         handle_all(first);
@@ -136,7 +136,8 @@ void remote_partition::log_here(const std::string& text) {
         out_->line(text);
 }
 
-/// Logs the refusal here, and sends it to the coordinator, worded for that host.
+/// Refuses the coordinator: logs `here` on this host, and sends `there`, which is worded for the
+/// coordinator's host.
 void remote_partition::refuse_coordinator(const std::string& here, const std::string& there) {
     send(msg::refused{there});
     if (here == last_refusal_) return;
@@ -145,8 +146,9 @@ void remote_partition::refuse_coordinator(const std::string& here, const std::st
 }
 
 // All hosts of a new run begin with the same frame, which the coordinator determines. For a run in progress
-// the hello message has no first frame. In that case this host replaces a lost host. The run here begins at
-// --first if that was given, otherwise at the frame that the coordinator sends with `begin` (handle()).
+// the hello message has no first frame. In that case this host replaces a lost host. Its run then begins at
+// the frame of --first if this option was given, and otherwise at the frame that the coordinator sends with
+// `begin` (handle()).
 bool remote_partition::check_first(const msg::hello& hello) {
     if (begun_ || !hello.first) return true;
     const u64 coordinator_first = *hello.first;
@@ -171,8 +173,8 @@ void remote_partition::handle(const msg::hello& hello) {
     if (const std::string what = difference(hello.plan, plan_.plan); !what.empty())
         return refuse_coordinator(fmt::format("the coordinator's plan differs: {}", what),
                                   fmt::format("its plan differs: {}", difference(plan_.plan, hello.plan)));
-    if (begun_ &&
-        coordinator_run_.empty())  // otherwise frames of another run would be dropped silently as repeats
+    // refused, because otherwise frames of another run would be dropped silently as repeats
+    if (begun_ && coordinator_run_.empty())
         return refuse_coordinator(
             fmt::format("the coordinator was refused: {} does not name the run that the frames here belong "
                         "to, so it may be another run: end both (Ctrl-C) and start again",
@@ -229,8 +231,8 @@ void remote_partition::handle(const msg::ask& m) {
         send(msg::answer{run::to_json(run::refused(exit_code::output, answer_too_long)), m.id});
 }
 
-// The coordinator sends this message if a downstream host of this host has lost its partition. The reply has
-// no frame if the frame is unknown.
+// The coordinator sends this message if a host to which this host sends frames has lost its partition. If
+// this host does not know the frame, the reply contains no frame.
 void remote_partition::handle(const msg::ask_first_kept& m) {
     if (!compared_ || orders_ == nullptr) return;
     msg::first_kept reply{m.host, m.id, {}};
@@ -289,7 +291,7 @@ void remote_partition::attend(event_loop&, host_orders& to, const std::string& r
     run_id_ = run_id;
     if (begun_) {
         save_coordinator_run(coordinator_run_);
-    } else {  // this is a run that was taken over
+    } else {  // no coordinator has begun this run, so it was taken over
         coordinator_run_ = saved_coordinator_run();
         begun_ = true;
     }

@@ -17,7 +17,7 @@
 
 namespace carousel::supervisor {
 
-/// Time for which a host that was launched by a coordinator waits for it.
+/// Time for which a host that a coordinator has launched waits for that coordinator.
 inline constexpr u64 launch_patience_ns = 60 * ns_per_s;
 
 class remote_partition final : public other_hosts {
@@ -44,11 +44,12 @@ public:
     /// Returns nothing if there is no such result, or if the coordinator has begun another run. Blocks for as
     /// long as gather() does.
     [[nodiscard]] std::optional<int> report_saved_outcome(const run_options& o);
-    /// The coordinator has begun another run: the run of this partition no longer exists.
+    /// True if the coordinator has begun another run, so that the run of this partition no longer exists.
     [[nodiscard]] bool superseded() const noexcept { return superseded_ && !end_asked_; }
-    /// Launched by a coordinator: exits if the coordinator refuses, or does not connect within 60 s.
+    /// To be called if a coordinator has launched this host: the host then exits if the coordinator refuses,
+    /// or does not connect within 60 s.
     void was_launched() noexcept { launched_ = true; }
-    /// To be called if --first applies to a run that is over.
+    /// To be called before the host runs its partition again: the run to which --first applied is over.
     void restart() noexcept {
         superseded_ = false;
         plan_.first = first_ = 0;
@@ -100,19 +101,21 @@ private:
     bool launched_ = false;
     bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, lost_logged_ = false,
          was_connected_ = false, unreadable_logged_ = false;
-    bool end_asked_ = false;  ///< the end was requested here: any coordinator that connects is notified
-    bool waits_for_end_ = false, alone_ = false;  ///< the partition waits for the host that sends the end;
-                                                  ///< alone_: the partition ends without that host
-    host_orders* answers_ = nullptr;              ///< set while this partition, now over, reports its result
-    bool outcome_sent_ = false;  ///< the result was sent on this connection of the coordinator
-    u64 send_until_ns_ = 0;      ///< 0: the partition is running
-    // Orders of the coordinator that arrived before attend().
+    /// the end was requested on this host: a coordinator that connects later is notified
+    bool end_asked_ = false;
+    /// waits_for_end_: the partition waits for the host that sends the end of stream; alone_: it ends without
+    /// that host
+    bool waits_for_end_ = false, alone_ = false;
+    host_orders* answers_ = nullptr;  ///< set while this partition is over and reports its result
+    bool outcome_sent_ = false;       ///< the result was sent over the present connection to the coordinator
+    u64 send_until_ns_ = 0;           ///< end of the time for sending the result; 0: the partition is running
+    // Requests of the coordinator that arrived before attend() was called.
     std::optional<host_message::end_kind> early_end_;
     std::optional<std::pair<std::string, u64>> early_stream_end_;
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
-    std::unique_ptr<log_reader> lines_;  ///< from this run's own log files
+    std::unique_ptr<log_reader> lines_;  ///< reads the lines from this run's own log files
     std::deque<log_record> unsent_;      ///< the newest lines while no coordinator is connected
-    u64 lines_dropped_ = 0;              ///< number of older lines
+    u64 lines_dropped_ = 0;              ///< number of older lines that were dropped
 };
 
 }  // namespace carousel::supervisor

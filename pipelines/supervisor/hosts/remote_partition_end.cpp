@@ -28,8 +28,8 @@ constexpr int poll_every_ms = 10;
 
 std::size_t length_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace).size(); }
 
-/// The result of a partition must fit a message, whatever its report contains: drops the list of recoveries,
-/// then the longest entries, until it does. `left_out` names them.
+/// Shortens the report of a partition until it fits into a message: drops the list of recoveries first, and
+/// then the longest entry, as often as needed. The member `left_out` names the dropped entries.
 json fitting(json report) {
     std::size_t rest = length_of(report);
     if (rest <= longest_report) return report;
@@ -61,8 +61,9 @@ bool remote_partition::request_end(bool at_once) {
     return alone_;
 }
 
-// A disconnected coordinator may reconnect and is then notified. After a long absence it is not expected to
-// reconnect. If the id of the coordinator's run is unknown, no coordinator can be accepted.
+// Returns true if no end of stream can be expected from upstream hosts. A disconnected coordinator may
+// reconnect, and is then notified; after a long absence it is not expected to reconnect. If the id of the
+// coordinator's run is unknown, no coordinator can be accepted.
 bool remote_partition::no_upstream_end(u64 now) const {
     return coordinator_run_.empty() ||
            (!coordinator_is_connected() && now > lost_ns_ + plan_.patience_ns(""));
@@ -81,7 +82,8 @@ void remote_partition::add_to(run::ps_answer& a) const {
                     now < send_until_ns_ ? (send_until_ns_ - now) / ns_per_s : 0);
 }
 
-// Saved for a coordinator that is disconnected, and in case this supervisor dies meanwhile.
+// Saves the result, because the coordinator may be disconnected, and this supervisor may die before it
+// reconnects.
 void remote_partition::save_outcome(const json& ended) {
     try {
         shm::write_whole_file(outcome_file(),
@@ -133,7 +135,7 @@ std::optional<int> remote_partition::report_saved_outcome(const run_options& o) 
     run_lock lock(part_name(), o.wait_s);
     lock.leave_folder(true);
     if (o.keep_logs) lock.keep_logs();
-    const json found = kept();  // no other process holds the lock now
+    const json found = kept();  // read under the lock, which no other process holds now
     const json ended = found.is_object() ? found.value("ended", json()) : json();
     coordinator_run_.clear();
     read_member(found, "coordinator_run", coordinator_run_);

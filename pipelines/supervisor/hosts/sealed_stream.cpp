@@ -66,7 +66,7 @@ void sealed_stream::close(const std::string& why) {
     fd_.reset();
 }
 
-// A connecting socket becomes writable on success and on failure.
+// A socket that is connecting becomes writable when it has connected, and also when it has failed to connect.
 bool sealed_stream::is_connected() {
     if (state_ != state::connecting) return true;
     if (events_of(fd_.get(), POLLOUT) == 0) return false;
@@ -131,8 +131,8 @@ seal_bytes sealed_stream::seal_of(endpoint role, u64 number, std::string_view te
     return seal(key_, {role == endpoint::coordinator ? "n" : "f", bytes_of(number), text});
 }
 
-// greeting: the partition waits for the magic and a nonce, the coordinator for the magic, a nonce and a
-// proof. proving: the partition waits for the proof.
+// In the state `greeting` the partition waits for the magic and a nonce, and the coordinator waits for the
+// magic, a nonce and a proof. In the state `proving` the partition waits for the proof.
 void sealed_stream::shake() {
     const endpoint other = role_ == endpoint::coordinator ? endpoint::partition : endpoint::coordinator;
     std::string got;
@@ -147,7 +147,7 @@ void sealed_stream::shake() {
     };
     if (state_ == state::greeting && role_ == endpoint::partition) {
         if (!consume(magic.size() + theirs_.size(), got)) return;
-        if (!got.starts_with(magic)) {  // the message names this version and reveals nothing else
+        if (!got.starts_with(magic)) {  // the magic is sent, which reveals this version and nothing else
             (void)::send(fd_.get(), magic.data(), magic.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
             return close("it is not a supervisor of this version");
         }
@@ -222,9 +222,7 @@ std::vector<json> sealed_stream::advance(u64 now) {
     while (open() && read_message(message)) out.push_back(std::move(message));
     if (!gone_.empty() && state_ == state::greeting && role_ == endpoint::coordinator)
         close(gone_ + "; it may be a `carousel host` of another version");
-    if (!gone_.empty() && !closed())
-        close(gone_);  // closed only after the messages that the peer sent
-                       // before were handled
+    if (!gone_.empty() && !closed()) close(gone_);  // after all messages that the peer had sent were read
     if (!closed() && !open() && now > since_ns_ + shake_patience_ns)
         close(state_ == state::connecting ? "no answer" : "it did not authenticate");
     flush();

@@ -25,7 +25,7 @@
 
 namespace carousel::supervisor {
 
-/// A peer from which nothing was received for this long is lost.
+/// If nothing was received from a peer for this time, the peer counts as lost.
 inline constexpr u64 silence_ns = 5 * ns_per_s;
 
 class sealed_stream {
@@ -42,12 +42,12 @@ public:
     [[nodiscard]] std::vector<nlohmann::json> advance(u64 now);
     /// Returns false, and sends nothing, if the message exceeds the limit (16 MiB).
     bool send(const nlohmann::json& message);
-    /// Both sides have proven that they have the token.
+    /// True if both sides have proven that they have the token.
     [[nodiscard]] bool open() const noexcept { return state_ == state::open; }
     [[nodiscard]] bool closed() const noexcept { return state_ == state::closed; }
-    /// The reason why the stream was closed.
+    /// Returns the reason why the stream was closed.
     [[nodiscard]] const std::string& why() const noexcept { return why_; }
-    /// The peer has proven that it has another token.
+    /// True if the peer has proven that it has another token.
     [[nodiscard]] bool wrong_token() const noexcept { return wrong_token_; }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
     /// Time of the last received byte, later by the time since then in which this process did not run.
