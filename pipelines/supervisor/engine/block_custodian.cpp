@@ -99,7 +99,7 @@ void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted) {
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
-            // if there is a former block, this is a rebuild: the counters of the run continue
+            // if there is a former block, this is a rebuild, after which the counters of the run continue
             saved_counters_.restore(c, segment_->block(), c.stages, untrusted);
         fresh->publish();
         shm::guard_frames(c);

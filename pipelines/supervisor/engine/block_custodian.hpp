@@ -123,7 +123,7 @@ struct pending_repair {
                                           ///< (ring::repair_timeout_ns)
 
     ring::damaged_word word;
-    std::optional<u64> value;  ///< the result of the last check
+    std::optional<u64> value;  ///< the value that the last check has computed; none: there is no such value
     u32 checks = 0;
 };
 
@@ -216,7 +216,8 @@ private:
     u64 audited_deaths_ = 0;  ///< value of seats_->account.deaths at the last audit
     /// the words in which the last check found one flipped bit
     std::vector<pending_repair> pending_repairs_;
-    u64 deaths_then_ = 0;  ///< number of deaths when this block was made; ~0: unknown
+    /// number of deaths at the time when this block was made; ~0: the number is unknown
+    u64 deaths_then_ = 0;
 };
 
 }  // namespace carousel::supervisor

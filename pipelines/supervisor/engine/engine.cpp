@@ -159,7 +159,8 @@ run_outcome engine::run() {
     }
     sweep_rings();
     console_->clear_status();
-    reserve_.release();  // the reserve is for the ledgers' copies and the report, which are written now
+    // the reserved descriptors are needed now, for the copies of the ledgers and for the report
+    reserve_.release();
     return phase_.outcome();
 }
 

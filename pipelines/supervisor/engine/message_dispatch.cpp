@@ -172,7 +172,7 @@ json commands::answer(const json& message) {
         return run::to_json(run::verdict{false, e.what(), e.code(), true});
     } catch (const error& e) {
         return run::to_json(run::refused(e.code(), e.what()));
-    } catch (const json::exception& e) {  // a value in the request has the wrong type
+    } catch (const json::exception& e) {  // the request has a value of the wrong type
         return run::to_json(run::refused(exit_code::usage, run::unreadable_request(e)));
     }
 }

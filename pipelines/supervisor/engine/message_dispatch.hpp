@@ -117,7 +117,7 @@ private:
     void receive(const arrival& a, const run::left_message&);
     void receive(const arrival& a, const run::back_message&);
     /// Passes a request for another host to the extension for that host. Returns false if the request is for
-    /// this host.
+    /// this host and was not passed on.
     [[nodiscard]] bool route_request(connection& c, const nlohmann::json& request);
 
     process_table* seats_;

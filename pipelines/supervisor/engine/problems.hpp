@@ -57,7 +57,7 @@ private:
     process_table* seats_;
     u64 since_ns_ = 0;     ///< 0: there is no shortage
     std::string newest_;   ///< describes the newest shortage: the operation that failed, and the error
-    bool logged_ = false;  ///< the present shortage of descriptors has been logged
+    bool logged_ = false;  ///< true if the present shortage of descriptors has been logged
 };
 
 }  // namespace carousel::supervisor

@@ -138,7 +138,7 @@ std::string stall_guard::undeliverable() const try {
         "frame {0} is lost: it is not in the files of {1}, and no ring has it any more. The sending host "
         "waits until {1} has written the frame (release = \"durable\"), which can't happen any more",
         lost->frame, lost->sink);
-} catch (const error&) {  // the ledgers cannot be read now: checked again later
+} catch (const error&) {  // the ledgers cannot be read now; this check is repeated later
     return "";
 }
 

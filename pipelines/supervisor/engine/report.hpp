@@ -29,7 +29,7 @@ struct run_outcome {
     f64 seconds = 0;  ///< time from the claim of the first frame to the delivery of the last one
     int exit_code = 0;
     std::string ending;    ///< "complete", "interrupted", "failed: ..."
-    std::string ended_by;  ///< the source that ended the stream before frame `end`; "": none
+    std::string ended_by;  ///< the source that ended its stream before frame `end`; "": no source did
     u64 rebuilds = 0;      ///< number of times that memory and words were rebuilt
     damage_account repairs;
     u32 taken_over = 0;  ///< number of times that a supervisor took the run over from a killed one
@@ -37,7 +37,9 @@ struct run_outcome {
     /// the END that follows from `frames`: the first frame that is not made; if `frames` is not set, a value
     /// above every frame number
     u64 planned_end = ~u64{0};
-    std::string end_requested_by;  ///< the cause of the end: "SIGHUP", "--seconds", ...; "": none
+    /// the first cause for which the end was requested: "SIGHUP", "--seconds", ...; "": the end was not
+    /// requested
+    std::string end_requested_by;
     /// True if the run has delivered fewer frames than `frames` requests.
     [[nodiscard]] bool ended_early() const noexcept;
     /// "ended early, after 26 of 150 frames: SIGHUP"; "": the run did not end early.
@@ -76,7 +78,7 @@ struct report_input {
     const std::vector<sink_account>* sinks = nullptr;
     run_outcome outcome;
     nlohmann::json problems = nlohmann::json::array();  ///< see problems.hpp
-    /// indexed by stage, measured over outcome.seconds; empty: not measured
+    /// the stages' shares of time over outcome.seconds, indexed by stage; empty: the shares were not measured
     std::vector<telemetry::stage_shares> shares = {};
     nlohmann::json parameters = nullptr;  ///< see live_parameters::report
     u64 recoveries_dropped = 0;           ///< number of deaths that are too old for the list
@@ -85,7 +87,7 @@ struct report_input {
 
 /// Sums over the sinks and stages.
 struct damage {
-    bool counted = false;  ///< at least one sink is counted
+    bool counted = false;  ///< true if at least one sink is counted
     u64 lost = 0, repeated = 0, torn = 0;
     [[nodiscard]] bool any() const noexcept { return lost + repeated + torn != 0; }
 };

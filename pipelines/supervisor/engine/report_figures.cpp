@@ -88,7 +88,7 @@ json clock_json(shm::capture_clock clock) {
 json used_of(const ring_setup& r, const shm::used_extents& used) {
     try {
         return telemetry::used_json(ring::frame_format::from_json(r.format.dump()), used);
-    } catch (const error&) {  // the report is written even if a format is invalid
+    } catch (const error&) {  // an invalid format must not prevent the report
         return json::object();
     }
 }

@@ -109,8 +109,8 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     extensions.each([&](const run_extension& each) {
         if (o.exit_code == exit_code::ok) o.exit_code = each.exit_code();
     });
-    std::vector<std::string> failed;  // an output that fails does not prevent the account or the other
-                                      // outputs
+    // if one output fails, the account and the other outputs are still written
+    std::vector<std::string> failed;
     for (const sink_account& a : sinks)
         if (!a.unreadable.empty()) failed.push_back(a.unreadable);
     if (o.exit_code == exit_code::ok && !failed.empty()) o.exit_code = exit_code::output;

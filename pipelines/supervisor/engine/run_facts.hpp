@@ -62,8 +62,10 @@ struct run_facts {
     u64 rebuilds = 0;
     bool end_requested = false;
     int interrupts = 0, ended_by = 0;
-    std::string end_requested_by;     ///< the first cause of the end: "SIGHUP", "--seconds", ...; "": none
-    int end_request_signal = 0;       ///< the signal, if the first cause was a signal
+    /// the first cause for which the end was requested: "SIGHUP", "--seconds", ...; "": the end was not
+    /// requested
+    std::string end_requested_by;
+    int end_request_signal = 0;       ///< the number of the signal, if the first cause was a signal
     u32 taken_over = 0;               ///< number of times that a supervisor took the run over from a killed
                                       ///< one
     u32 stream_ended_by = shm::none;  ///< the source stage whose end of stream has set END

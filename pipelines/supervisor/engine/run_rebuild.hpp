@@ -71,8 +71,9 @@ private:
     stall_guard* stall_;
     problems* problems_;
     run_facts* facts_;
-    bool untrusted_ = false;        ///< true if the present rebuild is a repair of damage
-    bool repair_recorded_ = false;  ///< the present repair is the last entry of facts_->repairs.last
+    bool untrusted_ = false;  ///< true if the present rebuild is a repair of damage
+    /// true if the present repair was added to facts_->repairs.last, as the last entry
+    bool repair_recorded_ = false;
     u64 repaired_at_frame_ = 0;
     u32 repairs_in_row_ = 0;
 };

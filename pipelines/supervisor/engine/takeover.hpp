@@ -69,8 +69,8 @@ private:
     u64 since_ns_ = 0;  ///< 0: no takeover is in progress
 };
 
-// DIR/state.json contains the counters and intentions of this process for its successor. The file is written
-// after each event that changes one of these values.
+// Writes DIR/state.json, which contains the counters and intentions of this process for its successor. The
+// file is written after each event that changes one of these values.
 
 class state_file {
 public:

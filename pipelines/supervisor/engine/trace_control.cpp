@@ -195,7 +195,7 @@ void trace_files::tick(u64 now) {
     const auto is_gone = [](const recording& r) {
         if (!has_ended(r.child.pidfd.get())) return false;
         (void)reap(r.child.pidfd.get());
-        remove(r);  // removes the files that the process has written since discard()
+        remove(r);  // removes what the process has written after discard() had removed its files
         return true;
     };
     dying_.erase(std::remove_if(dying_.begin(), dying_.end(), is_gone), dying_.end());

@@ -143,7 +143,8 @@ void coordinator::handle_message(remote_host& h, const msg::to_coordinator& m) {
     } else if (const auto* by_user = std::get_if<msg::interrupted>(&m)) {
         const std::string why = fmt::format("interrupted on host {}", h.spec().name);
         if (by_user->how == msg::end_kind::at_once) return orders_->end_at_once(why);
-        if (end_asked_) return;  // the host sends this message to each coordinator that connects
+        // already requested: the host sends this message to each coordinator that connects
+        if (end_asked_) return;
         if (request_end(false)) return orders_->end_the_run(why + ": frames in flight are delivered");
         orders_->log_line(why + ": frames in flight are delivered");
     }
@@ -175,8 +176,8 @@ void coordinator::tick(u64 now) {
             restart_host(*h, now);
         else
             replacements_.erase(h->spec().name);
-        if (!had_begun && h->state() == state::begun)
-            send_end(*h);  // the host may have missed the request, or may have been restarted
+        // repeated, because the host may have missed the request, or may have been restarted
+        if (!had_begun && h->state() == state::begun) send_end(*h);
         if (!had_ended && h->state() == state::ended) save_outcome(*h);
         if (plan_.helps(h->spec().name)) {
             log_end_of_help(*h, had_ended);

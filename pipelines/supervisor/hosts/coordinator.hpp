@@ -104,7 +104,8 @@ private:
     std::set<std::string> lost_leaders_, ends_alone_;
     /// by receiving host: the ends of stream that the coordinator reports, because the link has not
     std::map<std::string, unreported_end> unreported_ends_;
-    std::optional<u64> own_end_;                 ///< frame at which the complete stream of this host ended
+    /// the frame at which the stream of this host ended, if the stream is complete
+    std::optional<u64> own_end_;
     std::set<std::string> ended_early_;          ///< helper hosts whose end was logged, or that were
                                                  ///< requested to end
     std::set<std::string> outcome_checked_;      ///< the hosts whose outcome was evaluated

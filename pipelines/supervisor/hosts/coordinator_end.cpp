@@ -96,8 +96,9 @@ void coordinator::end_without_lost_leaders(u64 now) {
     }
 }
 
-// After `bye`, the result of a host's partition is stored only here: the next supervisor of this run reads
-// this file. If this supervisor dies before it has written the file, the host sends its result again.
+// When a host has received `bye`, this file is the only place where the result of its partition is stored.
+// The next supervisor of this run reads it. If this supervisor dies before it has written the file, it has
+// not sent `bye`, and the host sends its result again.
 void coordinator::save_outcome(remote_host& h) {
     try {
         shm::write_whole_file(outcome_file(h.spec().name),

@@ -72,8 +72,8 @@ void coordinator::watch_links(u64 now) {
     }
 }
 
-/// Returns the frame at which the stream of the partition of `host` ("": this host) ended. Empty: the
-/// partition is not over, its stream is not complete, or this is not known.
+/// Returns the frame at which the stream of the partition of `host` ("": this host) ended. Returns nothing if
+/// the partition is not over, if its stream is not complete, or if this host does not know the frame.
 std::optional<u64> coordinator::whole_end(const std::string& host) const {
     if (host.empty()) return own_end_;
     const remote_host* const h = named(host);

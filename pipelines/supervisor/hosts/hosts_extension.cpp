@@ -47,7 +47,7 @@ void hosts_extension::close() noexcept {
 // would cut off frames that the other hosts have begun. A supervisor that takes this partition over sends the
 // request to the other hosts again, because those hosts may have died before they carried the request out.
 bool hosts_extension::take_end_request(const std::string& why, bool leaving, bool may_wait) {
-    if (leaving) {  // all stages of this host are done
+    if (leaving) {  // all stages of this host are done, so only the other hosts must end
         (void)hosts_->request_end(false);
         run_->log_line(why + " (the other hosts are notified)");
         return true;
@@ -64,7 +64,7 @@ bool hosts_extension::take_end_request(const std::string& why, bool leaving, boo
 // The reply arrives later; by then the client may have disconnected.
 request_route hosts_extension::take_request(const json& request) {
     if (const auto meant = request.find("run_id"); meant != request.end() && *meant != run_->run_id())
-        return {};  // the request is for another run: it is refused here
+        return {};  // the request is for another run, so the engine refuses it
     json there = request;
     std::string host;
     if (const auto named_host = request.find("host");

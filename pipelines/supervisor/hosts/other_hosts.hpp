@@ -20,7 +20,7 @@
 
 namespace carousel::supervisor {
 
-/// Actions that another host requests of this host's engine.
+/// The actions that other hosts may request from this host's engine.
 class host_orders {
 public:
     virtual ~host_orders() = default;

@@ -19,8 +19,8 @@ public:
         away,      ///< no connection
         greeting,  ///< connected; the plans were not compared yet
         agreed,    ///< the host has the same plan, and waits until all hosts have it
-        begun,     ///< its partition of this run is running
-        ended,     ///< its partition is over
+        begun,     ///< the host's partition of this run is running
+        ended,     ///< the host's partition is over
         refused    ///< refused for the reason in `problem`; the coordinator does not connect again
     };
     remote_host(host_spec spec, const hosts_plan& plan, std::string token, u64 now);

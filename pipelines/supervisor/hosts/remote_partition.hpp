@@ -80,7 +80,7 @@ private:
     void save_coordinator_run(const std::string& id) const;
     [[nodiscard]] std::string saved_coordinator_run() const;
     [[nodiscard]] std::string coordinator_run_file() const;
-    /// True if the coordinator is connected and has the same run.
+    /// True if the coordinator is connected, and its run was found to be the run of this partition.
     [[nodiscard]] bool coordinator_is_connected() const noexcept {
         return coordinator_ && coordinator_->open() && compared_;
     }
@@ -114,8 +114,9 @@ private:
     std::optional<std::pair<std::string, u64>> early_stream_end_;
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
     std::unique_ptr<log_reader> lines_;  ///< reads the lines from this run's own log files
-    std::deque<log_record> unsent_;      ///< the newest lines while no coordinator is connected
-    u64 lines_dropped_ = 0;              ///< number of older lines that were dropped
+    /// the newest lines, which are kept while no coordinator is connected
+    std::deque<log_record> unsent_;
+    u64 lines_dropped_ = 0;  ///< number of older lines that were dropped
 };
 
 }  // namespace carousel::supervisor

@@ -19,7 +19,7 @@ namespace carousel::supervisor {
 /// Environment value that keeps a process out of every MPS domain, including the machine's default one and
 /// the user's: a folder in which no daemon listens.
 inline constexpr const char* no_mps_folder = "/nonexistent-outside-mps";
-/// Path of nvidia-cuda-mps-control in PATH; empty: not found.
+/// Returns the path at which PATH contains nvidia-cuda-mps-control; empty: it was not found.
 [[nodiscard]] std::string find_mps_control();
 
 class mps_control {
@@ -35,8 +35,8 @@ public:
     /// too slow, or if the folder's path is too long for a socket.
     void start(u32 timeout_ms = 10'000) const;
     /// Makes the daemon start its server now. Without this call the daemon starts its server for the first
-    /// client, which then has to wait. Takes at most `timeout_ms`. Returns empty if the server runs,
-    /// otherwise the reason.
+    /// client, which then has to wait. Takes at most `timeout_ms`. Returns an empty string if the server
+    /// runs, otherwise the reason why it does not.
     [[nodiscard]] std::string start_server(u32 timeout_ms = 10'000) const;
     /// Sends `quit`, then SIGKILL to the remaining processes. Returns true if no process of the domain is
     /// left, and no work of its clients runs any more. Takes at most `quit_ms` + 3 s. If `quit_ms` is 0,
@@ -46,10 +46,11 @@ public:
     [[nodiscard]] shm::process_id daemon() const;
     /// True if the daemon answers within `timeout_ms`.
     [[nodiscard]] bool is_responding(u32 timeout_ms = 2000) const;
-    /// Ends all GPU work of a client and disconnects it; its process must still be killed. Returns empty if
-    /// no work of the client runs or will run, otherwise the reason. Takes at most 2 * `timeout_ms`. After
-    /// this call, every event that the client has recorded is reported as complete, whether or not the work
-    /// has finished. Therefore the client's words must be aborted before this call.
+    /// Ends all GPU work of a client and disconnects it; its process must still be killed. Returns an empty
+    /// string if no work of the client runs or will run, otherwise the reason why this is not certain. Takes
+    /// at most 2 * `timeout_ms`. After this call, every event that the client has recorded is reported as
+    /// complete, whether or not the work has finished. Therefore the client's words must be aborted before
+    /// this call.
     [[nodiscard]] std::string terminate_client(i32 pid, u32 timeout_ms = 2000) const;
 
     /// Returns the environment variables ("NAME=VALUE") that make a stage a client.

@@ -108,7 +108,8 @@ void mps_domain::make_spare() {
              [this, of = generation_](const outcome& o) {
                  if (o.ended) ended_ = std::max(ended_, of - 1);
                  if (spare_ != spare_state::making || spare_of_ != of) return;  // not needed any more
-                 if (!o.ended) spare_of_ = 0;  // the old server is in state D: retried until it ends
+                 // the old server is in state D; ending it is tried again until it ends
+                 if (!o.ended) spare_of_ = 0;
                  spare_ = o.why.empty() ? spare_state::ready : spare_state::none;
                  spare_daemon_ = o.daemon;
                  spare_pidfd_.reset(o.why.empty() ? shm::open_pidfd(o.daemon) : -1);

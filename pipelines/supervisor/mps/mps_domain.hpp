@@ -69,9 +69,8 @@ public:
     void on_death(std::function<void()> on_exit) { on_exit_ = std::move(on_exit); }
 
     [[nodiscard]] bool is_up() const noexcept { return up_; }
-    [[nodiscard]] u32 generation() const noexcept {
-        return generation_;
-    }  ///< the serving generation, or the last one that served
+    /// The generation that serves; if none serves, the last one that did.
+    [[nodiscard]] u32 generation() const noexcept { return generation_; }
     /// True if no process of that generation is left, and no work of its clients runs.
     [[nodiscard]] bool has_ended(u32 generation) const noexcept { return generation <= ended_; }
     [[nodiscard]] i32 daemon_pid() const noexcept { return daemon_.pid; }

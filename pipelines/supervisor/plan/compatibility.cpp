@@ -215,7 +215,8 @@ std::string difference(const json& there, const json& here) {
         return fmt::format("{} is {} there and {} here", named(path, there, here), value_text(there, at),
                            value_text(here, at));
     }
-    return "they differ";  // the texts differ but the values are equal, e.g. 1 and 1.0
+    // the texts of the two identities differ, although all values are equal, for example 1 and 1.0
+    return "they differ";
 }
 
 void write_identity(const std::string& folder, const json& identity, const run_setup& prepared) {

@@ -22,7 +22,7 @@ struct gpu_offer {
     /// free bytes of the GPU's memory; if this number is not known, the size of the memory; all ones: neither
     /// is known
     u64 free_bytes = ~u64{0};
-    /// ordinals of the GPUs whose memory its kernels can access; empty: unknown
+    /// ordinals of the GPUs whose memory the kernels of this GPU can access; empty: unknown
     std::optional<std::vector<int>> peers;
 };
 struct machine_offer {

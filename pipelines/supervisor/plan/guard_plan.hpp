@@ -83,10 +83,11 @@ struct unguarded_output {
 /// possible.
 void require_guards(const run_setup& s);
 
-/// A text for the plan: "inputs: guarded ..." or "inputs: unguarded: ..."; the same for outputs.
+/// Returns a text for the plan: "inputs: guarded ..." or "inputs: unguarded: ..."; in the same form for the
+/// outputs.
 [[nodiscard]] std::string guard_text(const run_setup& s);
 [[nodiscard]] std::string output_guard_text(const run_setup& s);
-/// "control block: ...": the guard on this host and with this CPU.
+/// Returns "control block: ...", which describes how the block is guarded on this host and with this CPU.
 [[nodiscard]] std::string block_guard_text(const run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -48,15 +48,15 @@ struct run_options {
     bool color = false;  ///< ANSI colours on stderr (a terminal, no NO_COLOR, no --no-color)
     /// the first frame of the run; a run that was lost has delivered the frames below it
     u64 first = 0;
-    f64 seconds = 0;         ///< ends the run after this time in the same way as Ctrl-C; 0: never
-    bool keep_logs = false;  ///< DIR/logs is kept after the run, until the next run of that name or
-                             ///< `carousel clean`
+    f64 seconds = 0;  ///< ends the run after this time in the same way as Ctrl-C; 0: never
+    /// DIR/logs is kept after the run, until the next run of that name starts or `carousel clean` is called
+    bool keep_logs = false;
     /// no progress line is printed, because stderr is not read once all stages are ready
     bool background = false;
     bool quiet = false;  ///< only warnings and errors are printed on stderr
     f64 wait_s = 0;      ///< time to wait for a running pipeline of the same name to end
-    bool fresh = false;  ///< a running run of that name whose supervisor is dead is ended instead of
-                         ///< taken over
+    /// if a run of that name has lost its supervisor, the run is ended instead of taken over
+    bool fresh = false;
     std::vector<std::string> command_line;  ///< for the report
     /// the parameters of the whole file, if this run is a partition of a pipeline
     std::optional<parameter_plan> parameters;

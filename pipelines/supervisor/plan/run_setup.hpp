@@ -47,15 +47,15 @@ struct stage_setup : ring_setup {
     std::vector<ring_setup> more;  ///< outputs after the first
     /// by input: index of the output that it reads; no entry: the first output
     std::vector<u32> input_outputs;
-    std::vector<u32> sampled_outputs;   ///< by sampled input: index of the output that it reads
-    std::string program;                ///< path
-    std::string python;                 ///< path of the interpreter that the key `python` names; "": no key
-    std::string remote_program;         ///< of spec.remote
-    device::device_id device;           ///< the stage's device; if the file has a list, the first one
-    std::string device_name;            ///< "cpu", "cuda:0"; for a list: "cuda:0+cuda:1"
-    std::vector<stage_device> devices;  ///< if the file has a list: its devices in that order; otherwise
-                                        ///< empty
-    bool deep_on_cpu = false;           ///< for tests: the stage's depth is planned and chosen as on a GPU
+    std::vector<u32> sampled_outputs;  ///< by sampled input: index of the output that it reads
+    std::string program;               ///< path
+    std::string python;                ///< path of the interpreter that the key `python` names; "": no key
+    std::string remote_program;        ///< of spec.remote
+    device::device_id device;          ///< the stage's device; the first device if the file has a list
+    std::string device_name;           ///< "cpu", "cuda:0"; for a list: "cuda:0+cuda:1"
+    /// the devices of the list, in its order; empty if the file has no list
+    std::vector<stage_device> devices;
+    bool deep_on_cpu = false;  ///< for tests: the stage's depth is planned and chosen as on a GPU
     /// in_flight as chosen by depth_plan.hpp; 0: not chosen, so the file's number applies, or 3
     u32 lanes = 0;
     bool owner_commits = false;

@@ -28,7 +28,8 @@
 namespace carousel::supervisor {
 
 struct client_view {
-    bool client = false;      ///< the process is a client of a generation that is not known to have ended
+    /// the process is a client of a generation that has not ended, as far as is known
+    bool client = false;
     bool terminated = false;  ///< terminate_client has ended all its device work
     bool by_supervisor = false, ended = false;
     bool through = false;   ///< every frame of the run has passed its stage

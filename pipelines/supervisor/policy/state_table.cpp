@@ -45,7 +45,8 @@ constexpr row table[] = {
     {S::running, E::died_refusing, S::failed, A::fail},
     {S::running, E::finished, S::done, A::none},
     {S::running, E::pause, S::stopped, A::suspend},
-    {S::running, E::resume, S::running, A::resume},  // also after a SIGSTOP from outside
+    // also if the process was stopped by a SIGSTOP from outside
+    {S::running, E::resume, S::running, A::resume},
     {S::running, E::take_down, S::stopping, A::end},
 
     {S::stopped, E::resume, S::running, A::resume},
@@ -121,8 +122,9 @@ seat_event classify(const death& d, restart_policy policy) noexcept {
     if (lacked_resources(d)) return seat_event::died_outside;
     if (policy == restart_policy::no) return seat_event::died_for_good;
     if (policy == restart_policy::on_failure && own && !d.deadline && d.signal == 0 && d.exit_code == 0)
-        return seat_event::died_for_good;  // a successful exit code although the run is not over
-    if (own && d.signal == 0 && !d.deadline && !d.was_ready) {  // a restart would give the same result
+        return seat_event::died_for_good;  // the exit code means success, but the run is not over
+    // not restarted, because a restart would give the same result
+    if (own && d.signal == 0 && !d.deadline && !d.was_ready) {
         if (d.exit_code == exit_code::no_device) return seat_event::died_for_good;
         if (d.exit_code == exit_code::usage) return seat_event::died_refusing;
     }

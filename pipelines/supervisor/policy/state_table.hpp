@@ -28,7 +28,7 @@ enum class seat_event : u8 {
     spawned,        ///< a process was started
     ready,          ///< it is LIVE
     died_outside,   ///< killed from outside, or restarted by a command
-    died_fresh,     ///< died by its own fault; this process had committed no frame
+    died_fresh,     ///< died by its own fault, before it had committed a frame
     died_exposed,   ///< like died_fresh, but the process died by a signal, and external peers can reach it
     died_spent,     ///< died by its own fault, after it had committed frames
     died_for_good,  ///< died in a way (exit code, policy) after which the seat is never restarted
@@ -38,7 +38,7 @@ enum class seat_event : u8 {
     pause,          ///< `carousel stop`
     resume,         ///< `carousel cont`
     take_down,      ///< `carousel down STAGE`
-    vacated,        ///< for a port: the next program may attach
+    vacated,        ///< for a port: the seat is free, and the next program may attach
     bring_up,       ///< `carousel up STAGE`
 };
 
@@ -50,7 +50,7 @@ enum class seat_action : u8 {
     suspend,  ///< SIGSTOP
     resume,   ///< SIGCONT
     end,      ///< end the process, without a restart
-    refuse,   ///< the event is invalid in this state: report that to the user
+    refuse,   ///< report to the user that the event is invalid in this state
 };
 
 inline constexpr u64 first_delay_ns = 100'000'000;

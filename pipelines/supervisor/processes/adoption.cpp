@@ -60,8 +60,8 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     p->ended = p->port ? is_fenced(*p) || p->pid == 0 || port_has_ended(t, *p) : !p->pidfd;
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->how.was_ready = ring::load(e.live_since_ns) != 0;
-    if (p->how.was_ready && p->pidfd)
-        p->start_time = ring::load(e.start_time);  // the process was found by its start time
+    // the entry's start time is right, because the process was found by it
+    if (p->how.was_ready && p->pidfd) p->start_time = ring::load(e.start_time);
     p->spawned_ns = std::max(ring::load(e.live_since_ns), t.c->created_ns);
     p->judged = p->pid == 0;
     for (const process_record& r : remembered) {
@@ -144,7 +144,8 @@ void resume_seat(process_table& t, seat& s) {
         record_death(t, s, *p);
         if (!is_doomed(*p)) p->step = retirement_step::doomed;
         p->mps.breaks = death_breaks_domain(t, s, *p);
-        p->judged = p->judged || (s.now && s.now->pid != 0);  // the process has a successor, so it was judged
+        // the process already has a successor, so its death was judged
+        p->judged = p->judged || (s.now && s.now->pid != 0);
         if (p->ended) p->ended_ns = now;
         if (!p->ended) watch_process(t, s, *p);
     }

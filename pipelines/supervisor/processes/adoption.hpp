@@ -40,7 +40,7 @@ struct vacancy_view {
 };
 /// True if a successor must be started: the seat is not at rest, and none of its deaths remains to be judged.
 [[nodiscard]] bool successor_is_wanted(const vacancy_view& v) noexcept;
-/// True if no process must be started in this state.
+/// True if the seat is at rest in this state: no process must be started for it.
 [[nodiscard]] bool rests(seat_state s) noexcept;
 
 // ---- carrying them out

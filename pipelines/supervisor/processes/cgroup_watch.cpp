@@ -14,7 +14,8 @@ namespace {
 constexpr u64 normal_tick_ns = 20 * ns_per_ms;
 constexpr u64 late_tick_ns = 3 * normal_tick_ns;
 constexpr u64 window_length_ns = 100 * ns_per_ms;  ///< the usual period of a CPU quota
-constexpr u64 groups_every_ns = ns_per_s;          ///< a process may be moved, and a quota set, at any time
+/// the groups are read again at this interval, because a process may be moved, and a quota set, at any time
+constexpr u64 groups_every_ns = ns_per_s;
 constexpr u64 claim_within_ns = 5 * ns_per_s;
 /// At least 1/least_share of every interval counts, so every deadline is reached in the end.
 constexpr u64 least_share = 100;

@@ -47,7 +47,7 @@ struct domain_part {
     bool with_domain = false;  ///< the process was ended because its domain ends
     bool moved = false;  ///< the process is ended so that its successor works in the domain, or in a context
                          ///< of its own
-    bool excused = false;  ///< the process is not blamed for its own death
+    bool excused = false;  ///< the death of the process is not blamed on the process
 };
 
 /// One process. While the process works, it is in seat::now. From the time when its entry is doomed until its
@@ -55,8 +55,9 @@ struct domain_part {
 struct process {
     ring::incarnation_id incarnation;
     i32 pid = 0;
-    u64 start_time = 0;         ///< set when the process is ready; 0 for a port's program, which is not
-                                ///< identified by its start time
+    /// start time of the process, set when it is ready; 0 for a port's program, which is not identified by
+    /// its start time
+    u64 start_time = 0;
     shm::unique_fd pidfd;       ///< pidfd of the process that works
     shm::unique_fd tool_pidfd;  ///< pidfd of a tool (gdb ...) that started the stage, set after the stage has
                                 ///< attached
@@ -77,9 +78,10 @@ struct process {
     int user_signal = 0;   ///< sent by `carousel kill`: such a death counts as a death from outside, whatever
                            ///< the signal
     bool leaving = false;  ///< the process has closed its connection and is not dead yet: it exits by itself
-    bool by_supervisor = false;  ///< the process was alive when it was condemned: because of a deadline,
-                                 ///< `restart` or `down`
-    bool counted = false;        ///< the death is included in the account
+    /// true if the process was alive when the supervisor decided to end it, because of a deadline, `restart`
+    /// or `down`
+    bool by_supervisor = false;
+    bool counted = false;  ///< the death is included in the account
     bool kill_sent = false, ended = false;
     bool judged = false;    ///< the restart policy has been applied
     bool requeued = false;  ///< the frames of the process have been requeued at least once
@@ -114,7 +116,8 @@ struct seat {
     u64 vacant_since_ns = 0;
     i32 vacant_pid = 0;  ///< pid of the holder that died
     u32 vacant_epoch = 0;
-    /// a start was postponed because descriptors, processes, threads or memory are short; logged once
+    /// true if a start was postponed because descriptors, processes, threads or memory are short; this is
+    /// logged once
     bool start_short = false;
     /// why the last start was postponed; "": no start was postponed in the present shortage
     std::string shortage;

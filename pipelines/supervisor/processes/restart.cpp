@@ -102,9 +102,9 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         return;
     }
     update_trial(t, s, p);
-    const seat_event e = p.port && !p.how.through
-                             ? seat_event::died_outside  // the next program may attach at once
-                             : classify(p.how, t.setup->stages[s.stage].spec.restart);
+    // a port has no restart delay: the next program may attach at once
+    const seat_event e = p.port && !p.how.through ? seat_event::died_outside
+                                                  : classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
         t.log_line(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
                                p.port ? " has left its port" : " died", how, frames_in_flight(p)));

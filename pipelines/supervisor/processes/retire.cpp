@@ -232,7 +232,7 @@ void record_death(process_table& t, seat& s, process& p) {
     if (p.how.commits > 0) s.machine.note_commit();
     if (!p.how.through && !p.by_supervisor && !p.counted) count_death(t, s.index);
     p.counted = true;
-    read_alone(t, s, p.pid);  // the process may have died before it reported that it is back
+    read_alone(t, s, p.pid);  // the process may have died before it reconnected
     p.log.drain(*s.log, p.pid);
     read_exit_note(t, p);
     excuse_process(t, p);

@@ -179,9 +179,8 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->spawned_ns = now_ns();
     p->standing_by = p->how.was_ready = ring::load(e.live_since_ns) != 0;
-    if (p->how.was_ready)
-        p->start_time = ring::load(e.start_time);  // the process was found by its start
-                                                   // time
+    // the entry's start time is right, because the process was found by it
+    if (p->how.was_ready) p->start_time = ring::load(e.start_time);
     p->mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
     // The seat already names the standby: the dead supervisor had decided to promote it.
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry) {

@@ -129,7 +129,9 @@ std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_proce
     if (peer.id.pid == 0 || !peer.pidfd)
         return fmt::format("process {} can't be watched: it has ended, or is in another pid namespace",
                            peer.id.pid);
-    if (p.pidfd) {  // the tool that started the stage: it ends after the stage, and is then reaped
+    // the process that this supervisor has spawned is the tool that started the stage; it ends after the
+    // stage, and is then reaped
+    if (p.pidfd) {
         t.loop->forget(p.pidfd.get());
         p.tool_pidfd = std::move(p.pidfd);
         watch_tool(t, p);

@@ -176,8 +176,8 @@ void watch_deadlines(process_table& t, u64 now) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         seat& s = *all[k].holder;
         if (verdicts[k] == offence::none) continue;
-        // The retirement of another process in this tick may also have ended this one (they share an MPS
-        // domain).
+        // This process may have ended in this tick because another process was retired that shares its MPS
+        // domain.
         if (!s.now || s.now->seen_dead_ns != 0 || s.now->incarnation.epoch != all[k].epoch) continue;
         if (verdicts[k] == offence::device && views[k].device != shm::none)
             restart_device_clocks(t, views[k].device, now);

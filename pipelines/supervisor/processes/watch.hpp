@@ -7,7 +7,7 @@
 namespace carousel::supervisor {
 
 void supervise_seats(process_table& t, u64 now);
-/// After this call no deadline counts time before now.
+/// After this call no deadline counts time before the call.
 void restart_clocks(process_table& t, u64 now) noexcept;
 /// The state that the process on the seat has published.
 [[nodiscard]] process_view view_of(const process_table& t, const seat& s, u64 now) noexcept;

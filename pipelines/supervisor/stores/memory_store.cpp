@@ -34,7 +34,7 @@ memory_store::~memory_store() { release_owner(); }
 
 void memory_store::release_owner() noexcept {
     if (!owner_.pidfd) return;
-    owner_socket_.reset();  // the owner exits when its socket reads EOF
+    owner_socket_.reset();  // closing the socket makes the owner read EOF, after which it exits
     end_within(owner_.pidfd.get(), 2 * ns_per_s);
     (void)reap(owner_.pidfd.get());
     owner_ = {};

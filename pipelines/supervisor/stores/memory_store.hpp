@@ -55,7 +55,7 @@ public:
     /// Registers the owner of ipc memory, which has reconnected on `socket`.
     void adopt_owner(spawned owner, shm::unique_fd socket) noexcept;
 
-    /// pidfd of the process that owns memory of kind ipc; -1: none.
+    /// Returns the pidfd of the process that owns memory of kind ipc; -1: there is no such process.
     [[nodiscard]] int owner_pidfd() const noexcept { return owner_.pidfd.get(); }
     [[nodiscard]] i32 owner_pid() const noexcept { return owner_.pid; }
     /// Ends and reaps the owner.

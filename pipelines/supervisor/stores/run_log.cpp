@@ -92,7 +92,8 @@ void recovery_log::merge(const recovery& r) {
     }
     const u64 seen_ns = at->seen_ns;
     for_each_field<recovery>([&](auto field) { keep(*at.*field.pointer, r.*field.pointer); });
-    if (seen_ns != 0) at->seen_ns = seen_ns;  // the first supervisor's detection time is the earliest
+    // the time of the first report is kept: the first supervisor has detected the death earliest
+    if (seen_ns != 0) at->seen_ns = seen_ns;
 }
 
 void recovery_log::report(const recovery& r) {

@@ -1,5 +1,5 @@
 #pragma once
-// What happened in a run: the cost of each death of a stage, and the events of its stages.
+// Records what happened in a run: the cost of each death of a stage, and the events of the stages.
 
 #include <deque>
 #include <string>
@@ -12,15 +12,15 @@
 
 namespace carousel::supervisor {
 
-// Log of the cost of each death of a stage, by the machine's clock (CLOCK_MONOTONIC, ns). The report's
-// detection, fence and takeover times come from here, and `carousel chaos` matches its faults to these
-// entries by pid.
-// Kept in memory and in DIR/recoveries.jsonl, one line of JSON per step. Each line is written by one write to
-// a file opened for appending, so a supervisor that is killed leaves complete lines, and the supervisor that
-// takes the run over continues the log. A step that is reported twice (the second supervisor finishes a
-// half-done retirement) overwrites itself. One thread. A run may last for months: the newest deaths are kept,
-// earlier ones are only counted. When the file has many lines, it is rewritten from the kept deaths under
-// another name and renamed: a kill in between leaves either the old or the new file.
+// Log of the times that each death of a stage has cost, measured by the machine's clock (CLOCK_MONOTONIC,
+// ns). The report's detection, fence and takeover times come from here, and `carousel chaos` matches its
+// faults to these entries by pid. Kept in memory and in DIR/recoveries.jsonl, one line of JSON per step. Each
+// line is written by one write to a file opened for appending, so a supervisor that is killed leaves complete
+// lines, and the supervisor that takes the run over continues the log. A step that is reported twice (the
+// second supervisor finishes a half-done retirement) overwrites itself. One thread. A run may last for
+// months: the newest deaths are kept, earlier ones are only counted. When the file has many lines, it is
+// rewritten from the kept deaths under another name and renamed: a kill in between leaves either the old or
+// the new file.
 
 /// Times are 0 if the step has not happened, or was not observed.
 struct recovery {
@@ -30,7 +30,7 @@ struct recovery {
     std::string how = {};  ///< cause of the death, as `carousel ps` shows it; "": the death is not judged yet
     u64 signalled_ns = 0;  ///< time at which `carousel kill` sent the signal
     u64 seen_ns = 0;       ///< time at which the process was found to be dead or hung, or was to be replaced
-    u64 fenced_ns = 0;     ///< the process and its device work have ended
+    u64 fenced_ns = 0;     ///< time at which the process and its device work had ended
     /// time of a successor's first commit; if several processes died before that commit, it is set only for
     /// the first of them
     u64 followed_ns = 0;

@@ -114,8 +114,8 @@ void dashboard::spawn_dashboard() {
               "--asked-at",
               plan_.address};
     for (const std::string& host : plan_.hosts) r.argv.insert(r.argv.end(), {"--http-host", host});
-    // Passed in the environment, because other users of this machine can read command lines. A successor gets
-    // the same token, so open browser pages stay valid.
+    // The token is passed in the environment, because other users of this machine can read command lines. A
+    // successor gets the same token, so open browser pages stay valid.
     r.environment = {"CAROUSEL_WEB_TOKEN=" + token_};
     r.output = write_end.get();
     process_ = spawn(r);

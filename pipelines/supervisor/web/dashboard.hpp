@@ -18,8 +18,8 @@
 
 namespace carousel::supervisor {
 
-/// Path of carousel-web, in the folder of this program. Throws config_error, which names the missing package,
-/// if it was not built.
+/// Returns the path of carousel-web, which is in the folder of this program. Throws config_error, which names
+/// the missing package, if it was not built.
 [[nodiscard]] std::string dashboard_program();
 
 struct dashboard_plan {
@@ -64,7 +64,7 @@ private:
 /// The web UI of a run, as an extension.
 class web_extension final : public run_extension {
 public:
-    /// `address` and `hosts` are those of dashboard_plan.
+    /// `address` and `hosts`: see dashboard_plan.
     web_extension(std::string address, std::vector<std::string> hosts)
         : address_(std::move(address)), hosts_(std::move(hosts)) {}
     void attach(run_access& run) override;
