@@ -159,8 +159,8 @@ void message_dispatch::receive(const arrival& a, const run::back_message&) {
 
 json commands::answer(const json& message) {
     try {
-        // A client may name the run that it watches, because another run may meanwhile have taken the name,
-        // and with it the path of the socket; the client's request must not reach that run.
+        // A client may send the id of the run that it watches. Another run may meanwhile have taken the name,
+        // and with it the path of the socket; the client's request must not be carried out by that run.
         if (const std::string meant = message.value("run_id", ps_.run_id); meant != ps_.run_id)
             return run::to_json(run::refused(
                 exit_code::usage,

@@ -25,9 +25,9 @@ public:
     /// Takes over the parameters in a dead supervisor's block and the changes in its state file (`state`);
     /// `made` becomes the reference that the block's parameters are checked against. A state word with one
     /// flipped bit is recovered from the count in the file. Parameters that cannot be recovered, or that are
-    /// invalid, are not taken over. In that case the values of the state file are used, or without such a
-    /// file the values of the pipeline file; `made` then differs from the block, so that the block is rebuilt
-    /// with these values. Returns a message for the log; "": the block's parameters were taken over.
+    /// invalid, are not taken over. In that case the values of the state file are used, or, if there is no
+    /// such file, the values of the pipeline file; `made` then differs from the block, so that the block is
+    /// rebuilt with these values. Returns a message for the log; "": the block's parameters were taken over.
     std::string adopt(const shm::control_block& c, shm::control_block& made, const nlohmann::json& state);
 
     /// Answers {"type": "parameters"}.

@@ -20,8 +20,8 @@ struct process_table;
 struct run_facts;
 struct run_setup;
 
-// Frames and rates of the running pipeline, and the progress line: updated in place on a terminal, printed
-// every 2 s elsewhere.
+// Counts the frames of the running pipeline, computes its rates and shows the progress line. On a terminal
+// the line is updated in place; elsewhere it is printed every 2 s.
 
 /// Returns the number of the first frame that has not reached every blocking sink.
 [[nodiscard]] u64 delivered(const run_setup& s, const shm::control_block& c) noexcept;

@@ -1,6 +1,7 @@
 #pragma once
-// The report of a run (--report FILE). Lost and repeated frames come from the sinks' ledgers, never from the
-// protocol's own words; the rest comes from the counters in the control block and from the supervisor.
+// The report of a run (--report FILE). Lost and repeated frames are counted from the sinks' ledgers, never
+// from the protocol's own words. All other data come from the counters in the control block and from the
+// supervisor.
 
 #include <optional>
 #include <string>

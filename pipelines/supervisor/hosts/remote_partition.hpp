@@ -1,6 +1,6 @@
 #pragma once
-// The host of `carousel host`: listens for the coordinator, compares the plans and runs its partition. Of the
-// connections that have proven that they know the token, the newest is treated as the coordinator's. A
+// The host of `carousel host`: listens for the coordinator, compares the plans and runs its partition. The
+// newest connection that has proven that it knows the token is treated as the coordinator's connection. A
 // connection that proves nothing within 3 s is closed, and at most 8 unauthenticated connections are kept: a
 // new one replaces the oldest.
 

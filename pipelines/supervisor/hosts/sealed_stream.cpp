@@ -222,7 +222,8 @@ std::vector<json> sealed_stream::advance(u64 now) {
     while (open() && read_message(message)) out.push_back(std::move(message));
     if (!gone_.empty() && state_ == state::greeting && role_ == endpoint::coordinator)
         close(gone_ + "; it may be a `carousel host` of another version");
-    if (!gone_.empty() && !closed()) close(gone_);  // after all messages that the peer had sent were read
+    // closed only now, after all messages of the peer were read
+    if (!gone_.empty() && !closed()) close(gone_);
     if (!closed() && !open() && now > since_ns_ + shake_patience_ns)
         close(state_ == state::connecting ? "no answer" : "it did not authenticate");
     flush();

@@ -3,10 +3,10 @@
 // destructor. Blocking work runs on a dedicated thread, one task after the other; results return through the
 // event loop.
 //
-// A generation is one daemon with its server, numbered from 1. If a client dies otherwise than by
-// end_client(), the generation is over: it is not known whether the dead client's work has ended, nor whether
-// the server accepts new clients (measured: it may refuse them). renew() kills daemon and server. When both
-// have ended, every client of that generation is fenced.
+// A generation is one daemon with its server, numbered from 1. If a client dies and was not ended by
+// end_client(), the generation is over: the dead client's work may still run, and the server may refuse new
+// clients (measured). renew() kills daemon and server. When both have ended, every client of that generation
+// is fenced.
 //
 // A daemon and a server take longer to start than to end, so a spare pair is kept ready (make_spare()):
 // renew() then uses the spare pair at once, while the old pair is ended. New clients need not wait for that

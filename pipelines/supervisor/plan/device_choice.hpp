@@ -1,7 +1,7 @@
 #pragma once
 // Chooses the device of a stage: "auto", "cpu" or "cuda:N", based on the output of carousel-probe. The
-// supervisor runs this helper because it never loads CUDA itself; a machine without a driver gives a reply
-// like any other machine.
+// supervisor runs this helper because it never loads CUDA itself. The helper also replies on a machine
+// without a driver.
 
 #include <optional>
 #include <string>

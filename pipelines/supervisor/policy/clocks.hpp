@@ -79,14 +79,14 @@ enum class offence : u8 { none, heart, processing, finishing, device };
 /// "process() of a frame takes longer than frame_timeout_ms = 2000", for the log.
 [[nodiscard]] std::string describe(offence o, const process_view& p);
 
-// Time that no deadline counts, because a CPU quota or a freezer had stopped the run's control group, or the
-// supervisor itself did not run. Plain data; cgroup_watch.hpp supplies it.
+// Records the time that no deadline counts, because a CPU quota or a freezer had stopped the run's control
+// group, or because the supervisor itself did not run. Plain data; cgroup_watch.hpp supplies it.
 
 /// All times are CLOCK_MONOTONIC in nanoseconds.
 class uncounted_time {
 public:
-    /// Excludes `ns` nanoseconds of the interval from `from` to `until`; if `ns` exceeds the interval, the
-    /// whole interval. Intervals must be in order and must not overlap.
+    /// Excludes `ns` nanoseconds of the interval from `from` to `until`; if `ns` exceeds the interval,
+    /// excludes the whole interval. Intervals must be in order and must not overlap.
     void add(u64 from, u64 until, u64 ns);
     /// Returns the excluded time between two times. Within an interval the excluded time is spread evenly.
     [[nodiscard]] u64 between(u64 from, u64 until) const noexcept;

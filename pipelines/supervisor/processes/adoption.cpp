@@ -128,8 +128,8 @@ void find_processes(process_table& t, seat& s, const std::string& run_id,
     if (s.now && s.by_standby) ++n.alive;
     n.standbys += s.standby ? 1 : 0;
     // A promotion was interrupted between its two steps, and the standby is dead: the seat names an epoch
-    // that no process has. A fresh process is appointed now, before any retirement passes the dead holder's
-    // words on to that epoch, under which no process would ever process them.
+    // that no process has. Therefore a fresh process is appointed now. Otherwise a retirement would pass the
+    // dead holder's words on to an epoch that no process has, and no process would ever process them.
     if (!s.now && sits.entry != shm::none) s.successor = ring::appoint(*t.c, s.index);
 }
 

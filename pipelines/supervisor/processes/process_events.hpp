@@ -39,11 +39,11 @@ void deadline_missed(process_table& t, seat& s, const std::string& what);
 // Describes the target of a wild write, based on the data that the dying process has stored in its entry
 // (ring/exit_notes.hpp).
 
-/// "a write into its input ring vertex, frame 12, plane color, offset 4096", "an overrun of its slot in the
-/// ring fragment, frame 12, after plane color, offset 3686400"; "": the process's entry records no wild
-/// write, or the process was ended together with its MPS domain. To be called before the frames of the
-/// process are requeued: until then the slot's header still belongs to that frame. A number that matches
-/// nothing in the run is ignored.
+/// Returns, for example, "a write into its input ring vertex, frame 12, plane color, offset 4096" or "an
+/// overrun of its slot in the ring fragment, frame 12, after plane color, offset 3686400". Returns "" if the
+/// process's entry records no wild write, or if the process was ended together with its MPS domain. To be
+/// called before the frames of the process are requeued: until then the slot's header still belongs to that
+/// frame. A number that matches nothing in the run is ignored.
 [[nodiscard]] std::string wild_write_text(const process_table& t, const process& p);
 
 /// Returns "plane color, offset 4096": the place of `offset` in a slot of that format.

@@ -74,8 +74,8 @@ std::string missing_input(const process_table& t, const seat& s) {
     return text;
 }
 
-// Returns the reason why a sender waits: it keeps a frame until the frame is in the ring, or in the files of
-// all sinks, of the other host.
+// Returns the reason why a sender waits: it keeps a frame until the other host has the frame in its ring, or
+// in the files of all its sinks.
 std::string missing_reader(const process_table& t, const seat& s) {
     const stage_setup& st = t.setup->stages[s.stage];
     const nlohmann::json& with = st.settings_of(s.instance);

@@ -13,8 +13,8 @@ void start_all(process_table& t);
 /// Starts a process for the seat if permitted: at once if an entry is free, otherwise the next tick tries
 /// again.
 void start_seat(process_table& t, seat& s);
-/// A start failed, or its process ended at once, because of a shortage of processes, threads, descriptors or
-/// memory: the next start is made later, and no attempt is counted.
+/// To be called if a start failed, or its process ended at once, because of a shortage of processes, threads,
+/// descriptors or memory. The next start is made later, and no attempt is counted.
 void postpone_start(process_table& t, seat& s, const std::string& why);
 /// Starts the stage's program for the entry that p.incarnation names. Throws carousel::error.
 void spawn_process(const process_table& t, const seat& s, process& p);

@@ -83,22 +83,24 @@ private:
 /// Converts one object of that list back. Throws nlohmann::json::exception.
 [[nodiscard]] recovery recovery_from(const nlohmann::json& j);
 
-/// Milliseconds from the signal to the detection of the death, for processes signalled by `carousel kill`.
+/// Returns the milliseconds from the signal to the detection of the death, for processes signalled by
+/// `carousel kill`.
 [[nodiscard]] std::vector<f64> detections_ms(const std::vector<recovery>& all);
-/// Milliseconds from the detection of the death to the fence.
+/// Returns the milliseconds from the detection of the death to the fence.
 [[nodiscard]] std::vector<f64> fences_ms(const std::vector<recovery>& all);
-/// Milliseconds from the signal, or from the detection of the death, to the successor's first committed
-/// frame.
+/// Returns the milliseconds from the signal, or if there was none from the detection of the death, to the
+/// successor's first committed frame.
 [[nodiscard]] std::vector<f64> takeovers_ms(const std::vector<recovery>& all, bool standbys_only);
 
-/// Parts of takeover times in milliseconds, for takeovers without a standby: until the successor's process
-/// was started, until it connected to the supervisor, until it was ready, until its first committed frame.
+/// The four consecutive parts of takeover times in milliseconds, for takeovers without a standby. They end
+/// when the successor's process was started, when it had connected to the supervisor, when it was ready, and
+/// when it had committed its first frame.
 struct takeover_parts {
     std::vector<f64> to_start, to_attach, to_ready, to_frame;
 };
 [[nodiscard]] takeover_parts parts_of_takeovers_ms(const std::vector<recovery>& all);
-/// Per end of the MPS domain, milliseconds from the first detected death until every stage of the domain has
-/// committed a frame again.
+/// Returns for each end of the MPS domain the milliseconds from the first detected death until every stage of
+/// the domain has committed a frame again.
 [[nodiscard]] std::vector<f64> domains_back_ms(const std::vector<recovery>& all);
 
 // The newest events of the stages of a run, kept for later requests (`carousel trace`) and numbered from 1.
