@@ -181,7 +181,7 @@ void counting_stage::process(carousel::frame& f) {
 void counting_stage::finish(carousel::frame& f) {
     if (at_finish) at_finish(f);
     if (!sink_) return;
-    if ((finish_threads == 1 && f.frame_number() != frames.load() * every) ||
+    if ((finish_threads == 1 && f.frame_number() != frames.load()) ||
         *seen_[f.lane()] != value_of(f.frame_number(), hops_))
         wrong.fetch_add(1);
     frames.fetch_add(1);
@@ -239,7 +239,6 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o), block_(make_
         made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us, o.ends_at));
     }
     made_.back()->finish_threads = o.finish_threads;
-    made_.back()->every = o.every;
     made_.back()->at_finish = o.at_finish;
     made_.front()->wild_write_at = o.wild_write_at;
     made_.front()->wild_write_bytes = o.wild_write_bytes;

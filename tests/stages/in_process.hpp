@@ -49,7 +49,6 @@ public:
 
     std::atomic<u64> frames{0}, wrong{0};
     u32 finish_threads = 1;                           ///< with more than one a sink doesn't check the order
-    u64 every = 1;                                    ///< of the sink: the frames that it takes
     std::function<void(carousel::frame&)> at_finish;  ///< in finish(), before a sink counts the frame
     std::function<bool(u64, u64)> at_ready;
     std::function<void(u64)> at_committed;
