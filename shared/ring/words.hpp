@@ -224,11 +224,11 @@ struct group_word {
 
 /// What a process waits for; `none` if its main thread does not wait, or waits for the process's own frames.
 enum class wait_kind : u8 { none, frame, free_slot, turn };
-/// What the main thread of a process waits for; stored before the thread sleeps. Only the process itself
-/// writes the word, with a plain store, and only displays read it: no protocol step depends on it. A process
-/// that dies leaves its last value, which is no longer read; a process that is stopped leaves a value that is
-/// still true. If the word has an impossible value (a ring that the stage neither reads nor fills), the
-/// supervisor sets it to 0 (repair_static), and the process writes it again at its next wait.
+/// What the main thread of a process waits for, before it sleeps. Written only by the process itself, with a
+/// plain store, for displays: no step depends on it. A process that dies leaves its last value, which is no
+/// longer read. A process that is stopped leaves a value that may have become false: displays ignore it
+/// unless the heartbeat is recent. A word that cannot be (of a ring that the stage neither reads nor fills)
+/// is set to 0 by the supervisor (repair_static); the process stores the wait again before it next sleeps.
 struct wait_word {
     wait_kind kind = wait_kind::none;
     u32 link = shm::none;  ///< for `frame`, the input that has no frame (none for a source); for `free_slot`,

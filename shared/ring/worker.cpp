@@ -147,6 +147,7 @@ const link_ref* worker::without_room(u64 ring_sequence) const noexcept {
 }
 
 outcome worker::choose(job& j, u32 in_flight) noexcept {
+    blocking_link_ = shm::none;
     return stage_->source != shm::none ? choose_ring_sequence(j, in_flight) : choose_inputs(j, in_flight);
 }
 
@@ -180,7 +181,6 @@ outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
 outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     ready_map ready[shm::max_inputs];
     for (u32 i = 0; i < stage_->inputs; ++i) input_[i]->read_ready(ready[i]);
-    blocking_link_ = input_[0]->index();
     let_partial_frames_pass(*stage_, input_, ready);
     const u64 end = load(control_->end);
     const u64 t = ready[0].tail;
@@ -195,7 +195,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
         if (t + k >= end) return outcome::empty;  // a frame of another source beyond END: no stage begins it
-        if (!first) return outcome::empty;  // frames are taken in order, and the next one is not present yet
+        if (!first) return no_frame(*input_[0]);  // frames are taken in order: the next is not there yet
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
         if (w.state == lease_state::leased && in_order_ && !is_mine(w)) return outcome::empty;
@@ -209,11 +209,10 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         take_attempts(j, w);
         // the first input determines the frame; the other inputs must have it, too
         for (u32 i = 1; i < j.inputs; ++i) {
-            blocking_link_ = input_[i]->index();
             if (j.ring_sequence < ready[i].tail || j.ring_sequence - ready[i].tail >= ready[i].window)
-                return outcome::empty;
+                return no_frame(*input_[i]);
             j.input[i] = ready[i].at[j.ring_sequence - ready[i].tail];
-            if (!j.input[i]) return outcome::empty;
+            if (!j.input[i]) return no_frame(*input_[i]);
             const lease_word other = input_[i]->lease(j.input[i], stage_->input_group[i], j.input_lease[i]);
             if (other.state != lease_state::wait) return outcome::empty;
             take_attempts(j, other);
@@ -222,7 +221,12 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         if (const link_ref* full = without_room(j.ring_sequence)) return no_room(*full, j.ring_sequence);
         return outcome::ok;
     }
-    return none;
+    return none == outcome::empty ? no_frame(*input_[0]) : none;
+}
+
+outcome worker::no_frame(const link_ref& input) noexcept {
+    blocking_link_ = input.index();
+    return outcome::empty;
 }
 
 // Determines what blocks `ring_sequence`: the oldest frame of the ring is either READY and waits for its

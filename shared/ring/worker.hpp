@@ -118,9 +118,8 @@ public:
     [[nodiscard]] link_ref& output(u32 k) noexcept { return *output_[k]; }
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;
-    /// Returns the ring because of which begin() or peek() last returned `empty` or `full`: an input that
-    /// does not have the next frame, or an output that has no room. None: a source, or neither was returned
-    /// yet.
+    /// The ring because of which begin() or peek() last returned `empty` or `full`: an input without the next
+    /// frame, or an output without room. None: there was another reason, or a frame to begin.
     [[nodiscard]] u32 blocking_link() const noexcept { return blocking_link_; }
     /// Begins no frame that lies `frames` or more beyond an output's tail: a soft bound within the ring's
     /// window. The bound is local to this process, is not a word of the ring, and may change at any time.
@@ -135,6 +134,7 @@ private:
     [[nodiscard]] outcome choose(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_ring_sequence(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_inputs(job& j, u32 in_flight) noexcept;
+    [[nodiscard]] outcome no_frame(const link_ref& input) noexcept;
     [[nodiscard]] outcome no_room(const link_ref& output, u64 ring_sequence) noexcept;
     [[nodiscard]] bool lease_all(job& j) noexcept;
     [[nodiscard]] outcome fill(job& j) noexcept;

@@ -178,12 +178,12 @@ ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
         sampled_inputs_->assign(f, worker_);
     }
     const shm::block_open open;
+    show_wait(ring::wait_kind::none, 0);  // before the lease, because the worker may then wait for a slot
     const ring::outcome got = worker_.begin(f.job, in_flight);
     if (got != ring::outcome::ok) return got;
     const u64 claimed = f.job.claimed_ns;
     paced(claimed);
     count_waits();
-    show_wait(ring::wait_kind::none, claimed);
     {
         const std::lock_guard lock(mutex_);
         idle_.pop_back();

@@ -117,8 +117,7 @@ private:
     u64 last_complete_ns_ = 0;        ///< used by the same thread
     u64 poll_ns_;                     ///< polling time before the thread sleeps; 0: never polls
     bool last_wait_changed_ = true;   ///< used by the main thread, like the next two members
-    std::array<u64, 4> waited_ns_{};  ///< waiting time not yet counted in the control block, by wait_reason
-    ring::wait_word shown_wait_;      ///< as in the entry
+    std::array<u64, 4> waited_ns_{};  ///< by wait_reason; time that is not yet counted in the control block
     bool waits_for_link_ = false;     ///< true for a source whose ready() has no frame to begin
 
     std::mutex mutex_;  ///< process-local; guards the members below

@@ -59,17 +59,20 @@ bool stage_runner::poll_rings() {
     return changed;
 }
 
-// `began` is the time when the wait began; it is ignored if the same wait is shown already. One store per
-// change: an idle process wakes up ten times per second. If the process dies here, its entry is not read any
-// more.
+// `began`: the time when the wait began, unless the same wait is shown already. One store per change: an idle
+// process wakes up ten times per second. If the process dies here, its entry is not read any more. Nothing is
+// shown if the frame is there and cannot begin: its lease is still the predecessor's, a word is damaged, or
+// ready() returned false.
 void stage_runner::show_wait(ring::wait_kind kind, u64 began) {
     const bool at_ring = kind == ring::wait_kind::free_slot ||
                          (kind == ring::wait_kind::frame && worker_.stage().source == shm::none);
     const u32 link = at_ring ? worker_.blocking_link() : shm::none;
-    if (shown_wait_.kind == kind && shown_wait_.link == link) return;
-    shown_wait_ = {kind, link, began / ns_per_ms};
+    if (at_ring && link == shm::none) kind = ring::wait_kind::none;
+    shm::word& at = runtime_->entry().waiting;
+    const auto shown = ring::wait_word::of(at.load(std::memory_order_relaxed));
+    if (shown.kind == kind && shown.link == link) return;
     const shm::block_open open;
-    runtime_->entry().waiting.store(shown_wait_.pack(), std::memory_order_relaxed);
+    at.store(ring::wait_word{kind, link, began / ns_per_ms}.pack(), std::memory_order_relaxed);
 }
 
 void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {

@@ -169,6 +169,10 @@ TEST_CASE("a stage that has waited for a second names what it waits for") {
     CHECK(waits_for("numbers", "a free slot of numbers"));
     REQUIRE(run.command({"ps", "-p", "awaits"}, out) == 0);
     CHECK_THAT(out, contains("waiting: a frame of middle"));
+    REQUIRE(run.command({"stop", "sink", "-p", "awaits"}, out) == 0);
+    CHECK(waits_for("sink", json()));  // a frame may be there by now
+    REQUIRE(run.command({"cont", "sink", "-p", "awaits"}, out) == 0);
+    CHECK(waits_for("sink", "a frame of middle"));
     // The entries of killed processes are reused by processes of other stages.
     for (const char* stage : {"sink", "middle"}) {
         const json killed = run.stage(stage).value("pid", json());

@@ -33,6 +33,22 @@ TEST_CASE("a worker names the ring for which it waits") {
     CHECK(middle.w->blocking_link() == 1);
 }
 
+TEST_CASE("a worker names no ring for a frame that is there") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    CHECK(sink.w->peek(0) == outcome::empty);
+    CHECK(sink.w->blocking_link() == 0);
+    (void)pass(*source.w);
+    CHECK(sink.w->peek(0) == outcome::ok);  // it begins no frame if ready() returns false
+    CHECK(sink.w->blocking_link() == shm::none);
+    job j;
+    REQUIRE(sink.w->begin(j, 0) == outcome::ok);
+    doom(*b.c, sink.incarnation.entry);
+    const seated successor = b.sit(1);
+    CHECK(successor.w->peek(0) == outcome::empty);  // the lease is the predecessor's
+    CHECK(successor.w->blocking_link() == shm::none);
+}
+
 TEST_CASE("a full ring of unmade frames is the stage's own work, of unread ones its readers'") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);

@@ -44,8 +44,10 @@ std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_s
 /// A wait that has lasted for long, as ps names it; "": none. The process may be one of another host, or of a
 /// port, which has no such word.
 std::string long_wait(const shm::control_block& c, const process& p, u64 now) {
-    constexpr u64 long_ms = 1000;
-    const auto w = ring::wait_word::of(ring::load(c.entry[p.incarnation.entry].waiting));
+    constexpr u64 long_ms = 1000, recent_ns = 200 * ns_per_ms;
+    const shm::incarnation& e = c.entry[p.incarnation.entry];
+    if (now > ring::load(e.heartbeat_ns) + recent_ns) return "";  // stopped: the wait may be over
+    const auto w = ring::wait_word::of(ring::load(e.waiting));
     if (w.kind == ring::wait_kind::none || now / ns_per_ms < w.since_ms + long_ms) return "";
     if (w.kind == ring::wait_kind::turn) return "its turn on the GPU";
     if (w.link >= std::min(c.links, shm::max_links)) return w.kind == ring::wait_kind::frame ? "a frame" : "";
