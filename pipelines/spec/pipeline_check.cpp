@@ -267,6 +267,30 @@ void complete_links(pipeline& p) {
     }
 }
 
+/// While all spare slots of a ring are leased by readers of the newest frame, no frame moves and no stage has
+/// a reason to wait: the run would be rebuilt as a stalled one.
+void check_leases(const pipeline& p) {
+    if (p.stall_timeout_ms == 0) return;
+    for (const auto& [name, link] : p.links) {
+        const u32 lease_ms = link.latest_lease_ms.value_or(p.latest_lease_ms);
+        if (lease_ms < p.stall_timeout_ms) continue;
+        source_position at = link.at;
+        const auto use_place_of = [&](const auto& keys, const char* key) {
+            const auto found = keys.find(key);
+            if (found != keys.end()) at = found->second;
+            return found != keys.end();
+        };
+        if (!use_place_of(link.key_at, "latest_lease_ms") && !use_place_of(p.key_at, "latest_lease_ms"))
+            use_place_of(p.key_at, "stall_timeout_ms");
+        refuse(at,
+               fmt::format("the ring \"{}\" has latest_lease_ms = {}, and [pipeline] has "
+                           "stall_timeout_ms = {}: a lease must be shorter, because a run whose slots are "
+                           "leased for stall_timeout_ms is rebuilt; lower latest_lease_ms, raise "
+                           "stall_timeout_ms, or set it to 0 (never)",
+                           name, lease_ms, p.stall_timeout_ms));
+    }
+}
+
 /// The number of a ring's buffers follows from its window and from the frames in flight at both ends; the
 /// control block limits this number.
 void check_rings(const pipeline& p) {
@@ -306,6 +330,7 @@ void check_and_wire(pipeline& p) {
     check_readers(p);
     check_limits(p);
     complete_links(p);
+    check_leases(p);
     check_rings(p);
 }
 

@@ -246,7 +246,8 @@ const key_row<pipeline_spec> pipeline_rows[] = {
     {"latest_lease_ms",
      [](auto& r, auto key, auto& p) { p.latest_lease_ms = read_u32(r, key, p.latest_lease_ms, lease_ms); },
      [](auto& p) { return json(p.latest_lease_ms); }, &lease_ms,
-     "Time after which the lease of a viewer, or of another reader of the newest frame, may be revoked."},
+     "Time after which the lease of a viewer, or of another reader of the newest frame, may be revoked. Less "
+     "than `stall_timeout_ms`, unless that is 0."},
     {"supervisor_grace_s",
      [](auto& r, auto key, auto& p) { p.supervisor_grace_s = r.number(key, p.supervisor_grace_s, grace_s); },
      [](auto& p) { return json(p.supervisor_grace_s); }, &grace_s,

@@ -87,8 +87,10 @@ u32 places_taken(const shm::link_block& l) {
 }
 
 std::string watched(const std::string& name, u32 latest_lease_ms) {
-    return number_pipeline(name, fmt::format("{}latest_lease_ms = {}\n", crash_keys, latest_lease_ms),
-                           "in_flight = 1\n") +
+    return number_pipeline(
+               name,
+               fmt::format("{}stall_timeout_ms = 0\nlatest_lease_ms = {}\n", crash_keys, latest_lease_ms),
+               "in_flight = 1\n") +
            number_stage("watcher", "middle", "sink = true\ngroup = \"latest\"\n");
 }
 

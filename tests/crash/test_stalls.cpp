@@ -208,7 +208,7 @@ TEST_CASE("a paused stage, a slow frame and a low rate are reasons to wait and c
     CHECK_THAT(slow.log(), contains("middle is processing a frame"));
 
     run_fixture paced;
-    paced.start(paced.pipeline("paced", number_pipeline("paced", "stall_timeout_ms = 200\nfps = 0.7\n")),
+    paced.start(paced.pipeline("paced", number_pipeline("paced", "stall_timeout_ms = 300\nfps = 0.7\n")),
                 {"--frames", "4"});
     CHECK(paced.wait(40) == 0);
     CHECK(paced.report()["rebuilds"] == 0);

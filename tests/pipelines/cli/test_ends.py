@@ -101,6 +101,8 @@ class Ends(Live):
                            ("frame_timeout_ms", "3600000"), ("latest_lease_ms", "3600000"), ("space_mib", "1048576"), ("size", "[1, 1]")):
             with self.subTest(key=key, value=value):
                 words = ["--name", self.name, "--device", "cpu", "--size", "16x16", "--out", "", "--frames", "1", "--set", "geometry.triangles=1"]
+                if key == "latest_lease_ms":  # it is less than stall_timeout_ms
+                    words += ["--set", "stall_timeout_ms=0"]
                 done = self.carousel("run", DEMO, *words, "--seconds", "1", "--set", f"{key}={value}")
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertNotIn("damaged", done.stderr)

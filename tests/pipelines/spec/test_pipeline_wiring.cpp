@@ -74,6 +74,24 @@ TEST_CASE("a ring's own latest_lease_ms reaches the ring, and other rings have t
     CHECK_THAT(refusal(text + "[link.b]\nlatest_lease_ms = 0\n"), contains("latest_lease_ms = 0: expected"));
 }
 
+TEST_CASE("a lease that is not shorter than the time after which a stalled run is rebuilt is refused") {
+    const std::string stages = stage("a", "") + stage("b", "\"a\"") + stage("c", "\"b\"");
+    const auto link = [&](u32 ms) { return fmt::format("[link.b]\nlatest_lease_ms = {}\n", ms); };
+    (void)supervisor::parse_pipeline(stages + link(4999), "p.toml");
+    CHECK_THAT(
+        refusal(stages + link(5000)),
+        contains(": the ring \"b\" has latest_lease_ms = 5000, and [pipeline] has stall_timeout_ms = 5000"));
+    const auto of_pipeline = [](const char* keys) { return fmt::format("[pipeline]\n{}\n", keys); };
+    CHECK_THAT(refusal(of_pipeline("latest_lease_ms = 6000") + stages),
+               contains("p.toml:2:1: the ring \"a\" has latest_lease_ms = 6000"));
+    CHECK_THAT(refusal(of_pipeline("stall_timeout_ms = 250") + stages),
+               contains("p.toml:2:1: the ring \"a\" has latest_lease_ms = 250"));
+    CHECK_THAT(refusal(of_pipeline("latest_lease_ms = 6000") + stages + link(100)),
+               contains("the ring \"a\""));
+    (void)supervisor::parse_pipeline(of_pipeline("latest_lease_ms = 3600000\nstall_timeout_ms = 0") + stages,
+                                     "p.toml");
+}
+
 TEST_CASE("latest and optional are for stages without outputs") {
     const std::string head = stage("a", "");
     CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"b\"")),
