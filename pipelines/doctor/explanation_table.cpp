@@ -173,7 +173,7 @@ constexpr auto explanations = std::to_array<explanation>({
      "the frame is processed again.",
      "Nothing."},
     {job_kind, "COMMITTED", "The frame is committed: no process death can undo it.",
-     "Any process that finds the word, or the supervisor, completes the owner's remaining steps.",
+     "The supervisor, or any process that finds the word, completes the owner's remaining steps.",
      "Nothing."},
     {job_kind, "ABORTED", "The supervisor has taken the frame from a dead, hung or replaced process.",
      "The process's leased frames return to the queue; the slot that it was writing is quarantined until its "
@@ -275,7 +275,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "The supervisor ended it to restart its stage in the MPS domain or in its own GPU context.",
      "A fault of the domain does not identify the stage at fault: the stages that had work in it are run "
      "alone, one by one.",
-     "Nothing: its frames go to its successor. `carousel logs` shows which stage faulted when alone."},
+     "Nothing: its frames go to its successor. `carousel logs` shows which stage faulted while "
+     "it ran alone."},
 
     {fault_kind, "hang", "The stage never finished its next frame (injected).",
      "`carousel inject` or `carousel chaos`.",
@@ -289,17 +290,17 @@ constexpr auto explanations = std::to_array<explanation>({
      "`carousel inject` or `carousel chaos`.", "Nothing: its frames go to its successor."},
     {fault_kind, "scribble-input", "The stage wrote to its read-only input (injected).",
      "`carousel inject` or `carousel chaos`.",
-     "Nothing: the write ends only its own stage (and its MPS domain, if any); the frame stays intact for "
+     "Nothing: only the stage that wrote ends (with its MPS domain, if any); the frame stays intact for "
      "all readers."},
     {fault_kind, "overrun-output",
      "The stage wrote beyond its output slot, into the gap or canary after it (injected).",
      "`carousel inject` or `carousel chaos`.",
-     "Nothing: the write ends only its own stage (a write into a gap also its MPS domain, if any); the "
+     "Nothing: only the stage that wrote ends (after a write into a gap also its MPS domain, if any); its "
      "successor processes the frame."},
     {fault_kind, "scribble-control",
      "The stage wrote to the control block directly, bypassing the ring's functions (injected).",
      "`carousel inject` or `carousel chaos`.",
-     "Nothing: the write ends only its own stage, and no word of the run changes."},
+     "Nothing: only the stage that wrote ends, and no word of the run changes."},
     {fault_kind, "throw", "The stage's code threw an exception during a frame (injected).",
      "`carousel inject` or `carousel chaos`.",
      "Nothing: the process logs the exception and ends; its frames go to its successor."},

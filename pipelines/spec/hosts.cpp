@@ -166,10 +166,11 @@ void check_links_to(const pipeline& p, const std::vector<crossing>& all, const h
     for (const crossing& c : all)
         if (c.to == to && waits_for.count(c.from) != 0)
             refuse(place_of(h, "release"),
-                   fmt::format("release = \"durable\" of [hosts.{}]: frames are sent from {} there and back, "
-                               "and all hosts on the way are durable, so that each would wait for the sinks "
-                               "of the others; set release = \"committed\" for one of them",
-                               h.name, shown_host(p, c.from)));
+                   fmt::format(
+                       "release = \"durable\" of [hosts.{}]: frames go from host {} to host {} and back, "
+                       "and all hosts on the way are durable, so that each would wait for the sinks "
+                       "of the others; set release = \"committed\" for one of these hosts",
+                       h.name, shown_host(p, c.from), shown_host(p, to)));
 }
 
 bool is_host_name(const std::string& name) {

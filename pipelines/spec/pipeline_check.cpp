@@ -163,9 +163,9 @@ void check_groups(pipeline& p) {
         if (s.every > 1 && (s.has_output || s.inputs.empty() || s.latest()))
             refuse(
                 s.position_of("every"),
-                fmt::format("stage \"{}\": every = {} is for stages with inputs, without outputs, that get "
-                            "frames in order (group = \"blocking\"), because a frame that it does not take "
-                            "would be a gap in an output ring",
+                fmt::format("stage \"{}\": every = {} is for stages with inputs, without outputs, and with "
+                            "group = \"blocking\": in an output ring, the frames that the stage skips would "
+                            "be missing",
                             s.name, s.every));
         if (s.group != group_kind::latest) continue;
         const source_position& at = s.position_of("group");

@@ -130,8 +130,9 @@ void refuse_keys(const stage_spec& s) {
     need(s.sampled_inputs.empty(), "sampled",
          "can't have sampled inputs: the link to the other host carries no rings of sampled inputs");
     need(!s.standby, "standby", "can't have standbys: set standby = false");
-    need(s.restart == restart_policy::always, "restart",
-         "needs restart = \"always\": a process that returns frames exits and is restarted");
+    need(
+        s.restart == restart_policy::always, "restart",
+        "needs restart = \"always\": a process gives its frames back by exiting, and must then be restarted");
     need(s.prefix.empty(), "prefix",
          "can't have a prefix: a tool would run the process that represents the other host's instances");
     need(s.devices.empty(), "device", "has one device per host: a list is only for instances on one host");

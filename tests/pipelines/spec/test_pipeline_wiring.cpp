@@ -56,8 +56,9 @@ TEST_CASE("a stage that is not part of any flow is refused") {
 
 TEST_CASE("every N is for stages that read in order and have no outputs, and reaches the ring") {
     const std::string head = stage("a", "");
-    CHECK_THAT(refusal(head + stage("b", "\"a\"", "every = 3") + stage("c", "\"b\"")),
-               contains("p.toml:10:1: stage \"b\": every = 3 is for stages with inputs, without outputs"));
+    CHECK_THAT(
+        refusal(head + stage("b", "\"a\"", "every = 3") + stage("c", "\"b\"")),
+        contains("p.toml:10:1: stage \"b\": every = 3 is for stages with inputs, without outputs, and with"));
     CHECK_THAT(refusal(stage("a", "", "every = 3") + stage("b", "\"a\"")), contains("every = 3 is for"));
     CHECK_THAT(refusal(head + stage("all", "\"a\"") + stage("b", "\"a\"", "every = 3\ngroup = \"latest\"")),
                contains("every = 3 is for"));

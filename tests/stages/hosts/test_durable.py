@@ -246,8 +246,8 @@ class Files(unittest.TestCase):
         world = self.world()
         coordinator = world.coordinator(world.write("both.toml", self.there_and_back(self.hosts(DURABLE, DURABLE)))).start()
         self.assertEqual(coordinator.wait(20), 2, coordinator.text())
-        self.assertRegex(coordinator.text(), r'release = "durable" of \[hosts\.[ab]\]: frames are sent from [ab] there and back, and all hosts on the way are durable, '
-                         'so that each would wait for the sinks of the others; set release = "committed" for one of them')
+        self.assertRegex(coordinator.text(), r'release = "durable" of \[hosts\.[ab]\]: frames go from host [ab] to host [ab] and back, and all hosts on the way are durable, '
+                         'so that each would wait for the sinks of the others; set release = "committed" for one of these hosts')
 
     def test_a_host_notified_of_the_end_by_no_link_is_notified_by_the_coordinator(self):
         # The sending stage is killed after its supervisor has released it and before it has reported the end: it is not replaced.

@@ -205,8 +205,9 @@ const lesson handles_lesson{
          {{{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 1)},
            "It opens outside, and in another container."},
           {{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.code", 201)},
-           "It opens outside. In another container it is refused with error 201, like a handle opened by its "
-           "exporter: both processes are process 1 of their PID namespaces."},
+           "It opens outside. In another container it is refused with error 201: both processes have PID 1 "
+           "there, "
+           "so CUDA takes the importer for the exporter, which may not open its own handle."},
           {{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 0)},
            "It opens outside, but not in another container (code {cuda.two_containers.code})."},
           {{equal("cuda.from_container.whole", 0)},
