@@ -62,7 +62,7 @@ enum class crash_point : u8 {
                 ///< and a slot
     // freeing, helping, latest readers
     tail_moved,     ///< the tail has passed a frame that is not freed yet
-    latest_closed,  ///< the latest groups are closed for a slot that is not freed yet
+    latest_closed,  ///< the groups of kind `latest` can take no more from a slot that is not freed yet
     slot_freed,
     help_committed,  ///< a helper has committed another stage's job, the slot is still FILL
     help_ready,

@@ -11,8 +11,7 @@
 // Each permit is a separate word, so no more permits can be held than exist. Ticket t is at place t mod N of
 // the line, in lap t / N. A client takes a ticket by the CAS that writes its epoch at this place, and gives
 // the ticket back by one CAS that moves the place to the next lap, regardless of the ticket's position in the
-// line. So if a place has moved to a later lap, its ticket has left the line, and no client can take ticket t
-// + N before ticket t has left.
+// line. So no client can take ticket t + N, which has the same place, before ticket t has been given back.
 //
 // A waiter's turn has come when fewer waiters precede it than permits are free. A client counts the waiters
 // first, and then the free permits. A waiter takes its permit before it leaves the line, so no permit is

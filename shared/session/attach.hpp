@@ -60,8 +60,8 @@ struct mapped_link {
     u32 slots = 0;
     /// For an output: the canary_key() that this process has planted after each slot; 0: none.
     std::vector<u64> planted;
-    /// processes other than one instance of the producer can write to its canaries, so the canaries are
-    /// planted again for each frame
+    /// the canaries are planted again for each frame, because several processes can write to them: instances
+    /// of the producer, or readers
     bool others_write = false;
     bool readers_write = false;  ///< a reader is among these processes, according to the plan
     /// for a ring on another GPU: one slot on this process's GPU (stages/runner/depth_governor.hpp);

@@ -71,7 +71,8 @@ struct static_field {
 template <typename Member>  // clang deduces the arguments of aggregates only from version 17 on
 static_field(const char*, Member, when_wrong)->static_field<Member>;
 
-/// A futex that processes sleep on, see doorbell.hpp. Bit 0: a process sleeps; the other bits count rings.
+/// A futex that processes sleep on, see doorbell.hpp. Bit 0: a process sleeps. The other bits count how often
+/// it was rung.
 struct alignas(64) doorbell_word {
     std::atomic<u32> value;
 };

@@ -7,8 +7,8 @@
 namespace carousel::bench {
 namespace {
 
-/// A mark as a counter: the queue that records the mark sets the counter, and the worker of a queue that must
-/// wait waits until the counter is high enough.
+/// A mark is a counter: the queue that records the mark sets the counter, and the worker of a waiting queue
+/// blocks until the counter is high enough.
 class cpu_mark final : public queue_mark {
 public:
     explicit cpu_mark(const std::atomic<bool>& stop) : state_(std::make_shared<state>(stop)) {}

@@ -58,8 +58,8 @@ void apply_restart_policy(process_table& t, seat& s, process& p);
 /// Carries out an action of the state table. `p`: the process that the action concerns; may be null.
 void apply_seat_action(process_table& t, seat& s, seat_action a, const process* p);
 /// Adds a death to account.kills_at: once for each state other than IDLE that a job of the seat has, or for
-/// IDLE if there is no such state. Words of all epochs count, because ABORTED words of a predecessor show
-/// that the kill came during the predecessor's retirement.
+/// IDLE if there is no such state. Words of all epochs are considered: ABORTED words of a predecessor show
+/// that this process died while its predecessor was being retired.
 void count_death(process_table& t, u32 seat_index);
 /// To be called if the exit status shows that the process caused its own death, and its note did not show
 /// this (after a bare _exit, or a fault without a handler). Adds an attempt to each frame of the process that

@@ -174,8 +174,8 @@ private:
     std::shared_ptr<stream_wait> wait_;
 };
 
-/// A semaphore of the space for which streams can wait. The CPU uses the same semaphore as a
-/// shared_semaphore.
+/// A semaphore of the space for which streams can wait. On the CPU, the class shared_semaphore
+/// accesses the same semaphore.
 class gpu_semaphore : public gpu_primitive {
 public:
     /// Makes the stream wait until it has a permit or `timeout` expires; the timeout begins when the stream
