@@ -69,7 +69,7 @@ int wait_for(const wait_arguments& a, const cli_environment& env) {
     run::observer run = observe(a, timeout_s, until);
     for (;;) {
         const bool over = run.poll().liveness.state == run::liveness::over;
-        const std::string lacks = over && !a.end && a.frames == 0 ? "is running" : missing(a, run);
+        const std::string lacks = over && !a.end && a.frames == 0 ? "no longer runs" : missing(a, run);
         if (lacks.empty()) return exit_code::ok;
         if (over) {
             const std::optional<int> code = telemetry::end_of(run.block());
@@ -78,8 +78,9 @@ int wait_for(const wait_arguments& a, const cli_environment& env) {
                 return *code;
             }
             throw error(exit_code::stage_failed,
-                        fmt::format("pipeline \"{}\" has ended{}", run.run().name,
-                                    a.end ? " without a record of its exit code" : ", and " + lacks));
+                        fmt::format("pipeline \"{}\" {}", run.run().name,
+                                    a.end ? "has ended without a record of its exit code"
+                                          : "has ended, and " + lacks));
         }
         if (now_ns() >= until)
             throw error(exit_code::stage_failed,

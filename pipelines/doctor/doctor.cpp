@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -147,12 +148,18 @@ finding driver_finding(const std::string& root) {
          {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
           "/usr/local/lib", "/usr/local/nvidia/lib64", "/usr/local/cuda/compat"})
         libraries.push_back(std::string(folder) + "/libcuda.so.1");
+    if (const char* path = std::getenv("LD_LIBRARY_PATH"); path != nullptr && root.empty())
+        for (std::string_view rest = path; !rest.empty();) {
+            const std::string_view folder = rest.substr(0, rest.find(':'));
+            if (!folder.empty()) libraries.push_back(std::string(folder) + "/libcuda.so.1");
+            rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
+        }
     need(any_exists(root, libraries), "libcuda.so.1");
     if (missing.empty()) return {"NVIDIA driver", verdict::ok, kernel_module, ""};
     return {"NVIDIA driver", verdict::warn, fmt::format("{}; missing here: {}", kernel_module, missing),
-            "in a container, pass the GPU in (podman --device nvidia.com/gpu=all, docker --gpus all, the "
-            "resource "
-            "nvidia.com/gpu of Kubernetes); otherwise load nvidia-uvm and install the driver's libcuda"};
+            "in a container, pass the GPU in (podman --device nvidia.com/gpu=all, docker --gpus all, or in "
+            "Kubernetes the resource nvidia.com/gpu); otherwise load nvidia-uvm and install the driver's "
+            "libcuda"};
 }
 
 BOOST_DESCRIBE_ENUM(verdict, ok, warn, fail)

@@ -18,6 +18,7 @@
 
 #include "core/cgroup.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "os/subprocess.hpp"
@@ -104,6 +105,15 @@ finding part(const char* name, bool there, const char* use, const char* packages
 
 constexpr const char* links = "links to other hosts";
 
+/// Returns the affinity mask of this process in the notation of a cpuset ("0-3,8"); "" if it is unknown.
+std::string allowed_cpus() {
+    constexpr std::string_view key = "\nCpus_allowed_list:\t";
+    const std::string status = read_file("/proc/self/status").value_or("");
+    const std::size_t at = status.find(key);
+    if (at == std::string::npos) return "";
+    return status.substr(at + key.size(), status.find('\n', at + 1) - at - key.size());
+}
+
 }  // namespace
 
 void examine_machine(std::vector<finding>& all) {
@@ -117,7 +127,8 @@ void examine_machine(std::vector<finding>& all) {
         limited = fmt::format(" of {} ({} allows {:.2f})", affine, quota->file, quota->cpus);
     else if (online > 0 && affine < static_cast<unsigned>(online))
         limited = fmt::format(" of {} ({})", online,
-                              set ? fmt::format("{} allows {}", set->file, set->cpus)
+                              set && set->cpus == allowed_cpus()
+                                  ? fmt::format("{} allows {}", set->file, set->cpus)
                                   : "the affinity mask of this process allows no more");
     all.push_back({"cores", count >= 2 ? verdict::ok : verdict::warn,
                    fmt::format("{}{} usable", count, limited),

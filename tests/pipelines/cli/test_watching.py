@@ -77,6 +77,20 @@ class Wait(Live):
         # The ending supervisor is still there for a moment, and does not reply any more.
         wait_for("no such pipeline", lambda: self.carousel("wait", "-p", self.name, "--timeout", "0.1").returncode == 2)
 
+    def test_a_run_that_ends_before_all_its_stages_run_is_an_error(self):
+        self.up("--frames", "100000")
+        self.assertEqual(self.carousel("down", "fragment", "-p", self.name).returncode, 0)
+        waits = subprocess.Popen([CAROUSEL, "wait", "-p", self.name], env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(waits.kill)
+
+        def maps_the_block():
+            with open(f"/proc/{waits.pid}/maps", encoding="utf-8") as maps:
+                return "/dev/shm/" in maps.read()
+        wait_for("the block in the waiting process", maps_the_block)
+        self.carousel("down", "-p", self.name)
+        self.assertRegex(waits.communicate(timeout=30)[1], f'pipeline "{self.name}" has ended, and no longer runs')
+        self.assertEqual(waits.returncode, 1)
+
 
 class Top(Live):
     def start(self, *more):

@@ -422,7 +422,8 @@ class Running:
         serves them to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which a build without extras lacks."""
     def trace(self, file: str | os.PathLike[str], *, seconds: float | None = None, frames: int | None = None) -> str:
         """Records every frame through every stage into a file for ui.perfetto.dev, and returns the file's path. Blocks until the
-        recording ends: after `seconds` (default: 5 s), or when `frames` frames have passed."""
+        recording ends: after `seconds` (default: 5 s if `frames` is not given), when `frames` frames have passed, or at the end of the run.
+        With `frames` alone it also waits as long as the pipeline is paused: give `seconds` as well to limit that."""
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Waits for the end of the run and returns its exit code; returns None if it still runs after timeout_s seconds."""
     def report(self) -> dict[str, Any]:

@@ -172,7 +172,8 @@ class Running:
 
     def trace(self, file, *, seconds=None, frames=None):
         """Records every frame through every stage into a file for ui.perfetto.dev, and returns the file's path. Blocks until the
-        recording ends: after `seconds` (default: 5 s), or when `frames` frames have passed."""
+        recording ends: after `seconds` (default: 5 s if `frames` is not given), when `frames` frames have passed, or at the end of the run.
+        With `frames` alone it also waits as long as the pipeline is paused: give `seconds` as well to limit that."""
         limits = [word for key, value in (("--seconds", seconds), ("--frames", frames)) if value is not None for word in (key, str(value))]
         self._run_command("trace", os.path.abspath(file), "-p", self.name, *limits)
         return os.path.abspath(file)
@@ -220,7 +221,8 @@ class Running:
                 raise
             return None
         if "pipeline" not in status:   # only its shared-memory space exists
-            self.wait(10.0)
+            if self.wait(10.0) is None:
+                raise Error(f"{self.name} does not accept requests: {self.log_text()}")
             return None
         restarts = {}   # a stage has one entry per instance
         for each in status["stages"]:
