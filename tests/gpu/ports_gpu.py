@@ -112,7 +112,8 @@ def main():
             raise SystemExit(f"exit {code}, programs {ends}\n{log.read()[-3000:]}" + "".join(x.log_text()[-500:] for x in at.values()))
         with open(report, encoding="utf-8") as text:
             got = json.load(text)
-    print(f"{a.device}: {programs.count('read')} kills of readers, {programs.count('latest')} of who looks on and {programs.count('write')} of writers"
+    print(f"{a.device}: {programs.count('read')} kills of readers, {programs.count('latest')} of readers of the newest frame "
+          f"and {programs.count('write')} of writers"
           f"{', each in a PID namespace of its own' if a.apart else ''} (seed {a.seed}, {with_frame} of programs "
           f"that had carried a frame), {got['frames']} frames of "
           f"{a.mib} MiB in {time.monotonic() - begun:.0f} s: lost {got['lost']}, repeated {got['repeated']}, torn {got['torn']}")
