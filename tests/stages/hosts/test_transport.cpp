@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -265,7 +266,15 @@ TEST_CASE("a transport beyond its allowance closes its peers, and accepts others
         void frame_received(u64, bool) override {}
         void frame_sent(u32, u64) override {}
     } events;
-    notified_of_its_end peer_events;
+    struct connecting final : transport::events {
+        std::set<u32> closed_numbers;
+        void accepted(u32) override {}
+        void closed(u32 number, const std::string&) override { closed_numbers.insert(number); }
+        void message_received(u32, std::span<const std::byte>) override {}
+        std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
+        void frame_received(u64, bool) override {}
+        void frame_sent(u32, u64) override {}
+    } peer_events;
     const u16 port = test::free_port();
     ::setenv("UCX_CM_REUSEADDR", "y", 1);  // as set_ucx_environment() does
     transport t(events, {.address = "127.0.0.1", .allowance = 32U << 20U});
@@ -287,9 +296,11 @@ TEST_CASE("a transport beyond its allowance closes its peers, and accepts others
     CHECK(until([&] { return events.ended == std::vector<u32>{2, 1}; }));  // the one without the token first
     CHECK_THAT(events.why, test::contains("32 MiB"));
     u32 number = 2;
-    CHECK(until([&] {  // the transport listens again as soon as UCX is set up again
-        if (peer_events.over || number == 2)
-            peer_events.over = false, peer.connect(++number, "127.0.0.1", port);
+    // The transport listens again as soon as UCX is set up again. One attempt at a time: UCX 1.13 may end the
+    // process if a listener is destroyed while others are connecting.
+    CHECK(until([&] {
+        if (number == 2 || peer_events.closed_numbers.contains(number))
+            peer.connect(++number, "127.0.0.1", port);
         return events.newest == 3;
     }));
     for (const u64 end = now_ns() + 20 * ns_per_ms; now_ns() < end;) t.progress_all(), peer.progress();
