@@ -1,5 +1,5 @@
-"""The core without the extras (CAROUSEL_EXTRAS=OFF): its libraries link alone, its command line reports what is missing, and its build
-compiles no source of an extra.
+"""The core without the extras (CAROUSEL_EXTRAS=OFF): its libraries link alone, its command line reports what is missing, its build
+compiles no source of an extra, and the layer check refuses each include of an extra in the core.
 
 Usage: test_core.py ROOT CMAKE CAROUSEL, where CAROUSEL is the program `carousel`, linked without the extras
 """
@@ -12,7 +12,7 @@ import unittest
 
 ROOT, CMAKE, CAROUSEL = os.path.abspath(sys.argv[1]), *sys.argv[2:4]
 sys.path.insert(0, os.path.join(ROOT, "tests", "packaging", "tidy"))
-from tidy import EXTRAS, layer_of  # noqa: E402
+from tidy import CORE, EXTRAS, check_includes, layer_of, tracked_files  # noqa: E402
 
 ABSENT = ("bench", "chaos", "doctor", "explain", "hold", "host", "lab", "new", "record")
 
@@ -60,6 +60,18 @@ class Build(unittest.TestCase):
             self.assertEqual([s for s in sources if not s.startswith("..") and layer_of(s) in EXTRAS], [])
             planned = subprocess.run(["ninja", "-C", build, "-n"], capture_output=True, text=True, check=False)
             self.assertEqual(planned.returncode, 0, planned.stdout[-3000:])
+
+
+class Layers(unittest.TestCase):
+    def test_no_folder_of_the_core_may_include_an_extra(self):
+        folders = {layer_of(name): os.path.dirname(name) for name in tracked_files(ROOT) if name.endswith((".cpp", ".hpp", ".cu", ".cuh"))}
+        self.assertEqual(set(CORE) - set(folders), set())
+        for layer in CORE:
+            for extra in set(EXTRAS) & set(folders):
+                for path in (extra, os.path.relpath(folders[extra], folders[layer])):   # from the root, or from the file
+                    found = list(check_includes(f"{folders[layer]}/file.cpp", f'#include "{path}/header.hpp"\n'))
+                    self.assertEqual(len(found), 1, f"{layer} includes {path}/header.hpp")
+                    self.assertIn("the core is built without extras", found[0][1])
 
 
 if __name__ == "__main__":

@@ -141,14 +141,14 @@ def layer_of(name):
     return "/".join(folder) or "a folder without a layer"
 
 
-def layer_of_include(path):
-    """The layer that an #include "path" goes to; None for a header beside the file or of another project."""
+def layer_of_include(name, path):
+    """The layer that an #include of PATH in the file NAME goes to: the file's own for a header of another project."""
     if path.startswith("carousel/"):  # <carousel/stage.hpp>, as users write it; <carousel/ipc.hpp> stands in shared/ipc
         path = {"carousel/ipc.hpp": "ipc/", "carousel/ipc_cuda.cuh": "ipc/cuda/"}.get(path, "stages/sdk/") + path
     folder = path.removeprefix("shared/").removeprefix("pipelines/").split("/")[:-1]
     while folder and "/".join(folder) not in LAYERS:
         folder.pop()
-    return "/".join(folder) or None
+    return "/".join(folder) or layer_of(os.path.normpath(os.path.join(os.path.dirname(name), path)))   # relative, as ../ipc/pool.hpp
 
 
 def check_includes(name, text):
@@ -159,7 +159,7 @@ def check_includes(name, text):
         m = re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)
         if not m:
             continue
-        target = layer_of_include(m[2])
+        target = layer_of_include(name, m[2])
         allowed = LAYERS.get(layer, [])
         if layer in CORE and target in EXTRAS:
             yield number, f"{layer} includes {m[2]}: the core is built without extras, and declares what an extra implements"
