@@ -23,7 +23,7 @@ constexpr u64 leave_patience_ns = 2 * ns_per_s;
 
 [[noreturn]] void give_back(const std::string& why) {
     throw error(exit_code::gave_back,
-                why + ": its frames go to other instances, and no frame is sent there until then");
+                why + ": other instances process its frames until the other host is back");
 }
 
 }  // namespace

@@ -289,8 +289,9 @@ void plane_object::copy_from(const py::object& array) const {
         throw py::value_error(
             fmt::format("{} is on {}, the array on {}", into, device(), from.device_name()));
     if (from.type.code != words.dl.code || from.type.bits != words.dl.bits || from.type.lanes != 1)
-        throw py::type_error(fmt::format("{} has elements of {}, the array of {}; convert it before", into,
-                                         type(), from.type_name()));
+        throw py::type_error(
+            fmt::format("{} has elements of {}, but the array has elements of {}: convert the array first",
+                        into, type(), from.type_name()));
     if (!std::equal(from.shape.begin(), from.shape.end(), plane_.shape.begin(), plane_.shape.end()))
         throw py::value_error(fmt::format("{} is [{}], the array [{}]", into, fmt::join(plane_.shape, ", "),
                                           fmt::join(from.shape, ", ")));

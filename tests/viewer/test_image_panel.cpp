@@ -80,7 +80,7 @@ TEST_CASE("a picture of values has a scale, plain colours have none, and two pic
     w.m.picture.shown.push_back(depth_of("vertex"));
     w.m.picture.shown[1].x = 648;
     w.m.picture.wanted.compare = viewer::plane_choice{"vertex", ""};
-    w.m.picture.note = "frame 12 next to frame 14";
+    w.m.picture.note = "frames 12 and 14 are shown together";
     s.draw(w.m);
     const widget *left = canvas::find("image.legend.0"), *right = canvas::find("image.legend.1");
     REQUIRE((left != nullptr && right != nullptr));

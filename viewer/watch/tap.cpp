@@ -148,11 +148,12 @@ bool tap::take_pair() {
     if (now_ns() < unpaired_since_ns_ + pair_patience_ns) return false;
     if (!trailing.take(b) && !take_shown(other)) return false;
     unpaired_since_ns_ = 0;
-    back_.note = back_.frame[0].ring_sequence == back_.frame[1].ring_sequence
-                     ? ""
-                     : fmt::format("frame {} next to frame {}: no frame was in both rings for {:.1f} s",
-                                   back_.frame[0].ring_sequence, back_.frame[1].ring_sequence,
-                                   static_cast<f64>(pair_patience_ns) / 1e9);
+    back_.note =
+        back_.frame[0].ring_sequence == back_.frame[1].ring_sequence
+            ? ""
+            : fmt::format("frames {} and {} are shown together: no frame was in both rings for {:.1f} s",
+                          back_.frame[0].ring_sequence, back_.frame[1].ring_sequence,
+                          static_cast<f64>(pair_patience_ns) / 1e9);
     return true;
 }
 

@@ -151,8 +151,8 @@ public:
     [[nodiscard]] f64 copy_ms() const noexcept { return front_.frame[0].took_ms + front_.frame[1].took_ms; }
     /// The one or two pictures that are shown.
     [[nodiscard]] const std::vector<shown_picture>& shown() const noexcept { return front_.shown; }
-    /// If two pictures do not show the same frame, returns the reason: "frame 14 next to frame 12: ...".
-    /// Otherwise returns "".
+    /// If two pictures do not show the same frame, returns the reason: "frames 14 and 12 are shown together:
+    /// ...". Otherwise returns "".
     [[nodiscard]] const std::string& note() const noexcept { return front_.note; }
     /// Returns the content of a pixel of the whole image. Returns nullopt if the pixel is outside every
     /// picture, if there is no picture yet, or if the picture is on the GPU.

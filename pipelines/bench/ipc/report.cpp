@@ -100,13 +100,13 @@ std::string hop_table(const gpu_result& r) {
                             mark(h.verified));
     return text +
            "\"us\" and \"p95 us\" are the median and the 95th percentile of one way. \"to its floor\" is the "
-           "median divided by the floor below.\n\"to one process\" is the median divided by that of the same "
-           "means "
-           "within one process (1: the process boundary costs\nnothing).\n" +
+           "median divided by the fastest possible time, below.\n\"to one process\" is the median divided by "
+           "the median of the same method within one process (1: the process boundary\ncosts nothing).\n" +
            fmt::format(
-               "floors, measured by one thread: {:.2f} us until the host sees the end of a kernel (floor of "
-               "a word and of a polled event),\n{:.2f} us until the next kernel of a stream starts (of "
-               "stream waits), {:.2f} us for a word from block to block (of spinning)\n",
+               "fastest possible times (floors), measured by one thread: {:.2f} us until the host sees the "
+               "end "
+               "of a kernel (for words and\npolled events), {:.2f} us until the next kernel of a stream "
+               "starts (for stream waits), {:.2f} us for a word to\nreach another block (for spinning)\n",
                r.hop_floors.synced_launch, r.hop_floors.next_kernel, r.hop_floors.two_blocks);
 }
 

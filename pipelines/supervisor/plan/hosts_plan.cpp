@@ -273,8 +273,8 @@ std::string hosts_text(const pipeline& whole) {
                             c["send"].get<std::string>(), c["receive"].get<std::string>(), keys_text(c));
     for (const remote_work& w : remote_works_of(whole))
         text += fmt::format(
-            "{} instances of {} are on {}: their work comes in at {} port {} ({}), their answers "
-            "at {} port {} ({})\n",
+            "{} instances of {} are on {}: they receive frames at {} port {} ({}), and their results are "
+            "received at {} port {} ({})\n",
             w.instances, w.stage, w.host, find_host(whole, w.host)->address, w.port, w.receive,
             find_host(whole, "")->address, w.back_port, w.send);
     return text;

@@ -165,9 +165,9 @@ std::string text_of_device(const ring::wild_write& to) {
         return fmt::format("an illegal address, with only frame {} in flight (a GPU reports no address)",
                            to.offset);
     return fmt::format(
-        "an illegal address, with frame {} the oldest of {} in flight, the newest {} (a GPU reports no "
+        "an illegal address, with {} frames in flight, the oldest {} and the newest {} (a GPU reports no "
         "address)",
-        to.offset, to.index, to.offset + to.slot);
+        to.index, to.offset, to.offset + to.slot);
 }
 
 /// Found by the canary.

@@ -210,7 +210,7 @@ private:
                 fmt::format("is {}, as in slot {}: one frame can't be in two", ring_sequence, other->second));
         if (!is_sealed(h, made_.parameters.bytes))
             add(fmt::format("{}: header of frame {}", object, ring_sequence),
-                "is not as its producer has sealed it");
+                "has changed since its producer sealed it");
         for (u32 g = 0; ring_sequence < t && g < std::min(m.blocking, shm::max_blocking); ++g) {
             const lease_state passed =
                 lease_word::of(load(c_.link[k].group[n][g])).seen_at(w.generation).state;

@@ -48,7 +48,7 @@ MESSAGES = {
     "exits": "sys.exit(3) was called: a stage must not end its process",
     "hangs": "process() of a frame takes longer than frame_timeout_ms = 700",
     "holds the GIL": "process() of a frame takes longer than frame_timeout_ms = 700",
-    "another type": "plane \"color\" has elements of u8, the array of f32; convert it before",
+    "another type": "plane \"color\" has elements of u8, but the array has elements of f32: convert the array first",
     "another shape": "plane \"color\" is [36, 64, 4], the array [3, 64, 4]",
     "another stride": "has strides of (1, 36, 2304) elements and is not dense",
     "no array": "expected an array (a NumPy array, a tensor: a buffer or __dlpack__), got str",

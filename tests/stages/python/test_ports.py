@@ -161,7 +161,7 @@ class Ports(unittest.TestCase):
         with self.assertRaisesRegex(carousel.ConfigError, "port camera already has a program"):
             view.writer("camera")
         frame = writer.next()
-        for array, expected in ((numpy.zeros(512, "f4"), "has elements of u64, the array of f32; convert it before"),
+        for array, expected in ((numpy.zeros(512, "f4"), "has elements of u64, but the array has elements of f32: convert the array first"),
                             (numpy.zeros(511, "u8"), r"is \[512\], the array \[511\]"),
                             (numpy.zeros(1024, "u8")[::2], r"strides of \(2\) elements and is not dense"),
                             (Elsewhere(), "is on cpu, the array on cuda:0")):
