@@ -66,8 +66,7 @@ TEST_CASE("a device fault names the frames in flight and reports that it has no 
         CAPTURE(where);
         alone +=
             where == "an illegal address, with only frame 30 in flight (a GPU reports no address)" ? 1 : 0;
-        together +=
-            where.find(" and the newest 30 (a GPU reports no address)") != std::string::npos ? 1 : 0;
+        together += where.find(" and the newest 30 (a GPU reports no address)") != std::string::npos ? 1 : 0;
     }
     CHECK(together >= 1);
     CHECK(alone >= 2);
