@@ -90,8 +90,8 @@ attachment::~attachment() {
 
 // If a later attempt may succeed, stores the failure in `problem` and returns false; permanent failures are
 // thrown. The reply of a holder may be slow, because a holder may create the memory for its first client.
-// This function waits for the reply instead of repeating the request, because each request uses one entry
-// until this process ends.
+// This function waits for the reply instead of repeating the request, because each request occupies one entry
+// of the registry until this process ends.
 bool attachment::try_attach(u64 until_ns, std::string& problem) {
     shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
     if (!socket) return false;

@@ -3,8 +3,8 @@
 // heartbeat and keeps the connection to the holder. When the holder has ended, the thread connects to the
 // next holder and sends the memory to that holder.
 //
-// A crash of the process leaves words with the process's epoch, which the holder repairs after the fence. If
-// the process exits normally, it first unmaps the memory and then reports this to the holder. The report also
+// If the process crashes, words with its epoch remain; the holder repairs these words after the fence. If the
+// process exits normally, it first unmaps the memory and then reports this to the holder. The report also
 // serves as the fence, unless kernels of this process may still run (fence_by_exit).
 //
 // Any thread may call these functions; place() sends one request at a time, guarded by a mutex that is local
@@ -26,7 +26,7 @@ namespace carousel::ipc {
 class attachment {
 public:
     /// Waits at most wait_s for a holder. Throws config_error if there is no holder (the text names what is
-    /// missing). Throws shm_error if the holder refuses, and for the same reasons as memory::map.
+    /// missing). Throws shm_error if the holder refuses the attachment, or if memory::map throws it.
     attachment(const std::string& name, f64 wait_s);
     ~attachment();
     attachment(const attachment&) = delete;
@@ -64,7 +64,7 @@ private:
     shm::unique_fd gpu_fd_;
     u32 epoch_ = 0, entry_ = no_entry;
     std::mutex mutex_;  // guards socket_
-    /// A forked child has neither of these descriptors. By the lock, other processes detect that this process
+    /// A forked child has neither of these descriptors. Other processes detect by this lock that this process
     /// has the memory (ipc/place.hpp).
     shm::process_fd socket_, lock_;
     owner_process owner_;

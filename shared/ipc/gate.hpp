@@ -56,13 +56,13 @@ inline constexpr u64 no_deadline_ns = ~u64{0} - gate_grace_ns;  ///< never expir
 /// For the holder: closes gates that were not closed in time.
 void close_overdue(gate_row& row, u64 now_ns);
 
-// One wait of a stream for a permit. This code determines the result of the wait, and which call gives the
-// permit back; it uses neither the stream nor the thread (cuda/stream_gates.hpp). A process guards each of
-// its waits by a mutex; other processes see only the words of the gate and of the semaphore. The functions
-// are called in this order: open(); request_permit(), when the stream has reached the wait; decide(), when
-// the thread has left the line. drop() may be called at any time: after the kernels, in stream order, or when
-// the permit is no longer needed. A crash at any point leaves the states that gate.hpp and semaphore.hpp
-// describe; all other state is memory of the crashed process.
+// One wait of a stream for a permit. This code determines the result of the wait, and it determines which
+// call gives the permit back; it uses neither the stream nor the thread (both are in cuda/stream_gates.hpp).
+// A process guards each of its waits by a mutex; other processes see only the words of the gate and of the
+// semaphore. The functions are called in this order: open(); request_permit(), when the stream has reached
+// the wait; decide(), when the thread has left the line. drop() may be called at any time: after the kernels,
+// in stream order, or when the permit is no longer needed. A crash at any point leaves the states that
+// gate.hpp and semaphore.hpp describe; all other state is memory of the crashed process.
 
 struct gate_wait {
     ipc::gate* gate = nullptr;
@@ -79,10 +79,10 @@ void request_permit(gate_wait& w, u64 deadline_ns);
 /// Closes the gate with the result. If the holder has already released the stream, or if the wait was
 /// dropped, the stream has no permit, and the permit `got` is given back.
 void decide(gate_wait& w, semaphore s, std::optional<permit> got);
-/// Gives the permit back. If decide() has been called, this happens at once; otherwise decide() gives the
-/// permit back, the gate becomes CLOSED, and kernels after the wait have no permit.
+/// Gives the permit back at once if decide() has already been called. If not, the later call of decide()
+/// gives the permit back, the gate becomes CLOSED, and kernels after the wait have no permit.
 void drop(gate_wait& w, semaphore s);
-/// Returns CLOSED also if the gate has been opened for another wait.
+/// Also returns CLOSED if the gate has meanwhile been opened for another wait.
 [[nodiscard]] gate_state state_of(const gate_wait& w);
 
 }  // namespace carousel::ipc

@@ -1,7 +1,7 @@
 #pragma once
-// The GPU memory of a space for processes that do not use CUDA: a descriptor that is passed between
-// processes, and helper programs for the holder, which itself never calls the driver. These programs allocate
-// the memory and repair its words.
+// The GPU memory of a space, as processes without CUDA use it: a descriptor that is passed between processes,
+// and helper programs for the holder, because the holder itself never calls the driver. These programs
+// allocate the memory and repair its words.
 //
 // All GPU memory of a space is one allocation. It is zeroed when it is created, because a zeroed queue is an
 // empty queue. The directory (space_block.hpp) has the offsets; freed memory is never reused.

@@ -40,7 +40,8 @@ void gpu_repair::report_failure(const std::string& why) {
     failure_reported_ = true;
 }
 
-// Returns true if no repair process of a previous holder is still running; ends such a process.
+// Returns true if no repair process of a previous holder is running. If one is running, sends it SIGKILL and
+// returns false.
 bool gpu_repair::ended_before(space_block& s) const {
     const shm::process_id before{static_cast<i32>(load(s.repairer)), load(s.repairer_start)};
     if (before.pid == 0) return true;
@@ -91,14 +92,15 @@ std::vector<u32> gpu_repair::advance(memory& space, int gpu_fd) {
     std::vector<u32> repaired;
     if (repairer_) {
         shm::message m;
-        const bool ended = readable(repairer_->pidfd.get());  // checked before the receive: if the process
-                                                              // has exited, its reply has already been sent
+        // This is checked before the receive: a process that has exited has already sent its reply, so the
+        // receive gets that reply.
+        const bool ended = readable(repairer_->pidfd.get());
         if (!done_reported_ && shm::receive_message(repairer_->socket.get(), m) == shm::receive_status::ok &&
             m.text == repaired_text) {
             for (const incarnation& l : in_repair_) repaired.push_back(l.entry);
             in_repair_.clear();
             done_reported_ = true, failure_reported_ = false;
-            repairer_->socket.reset();  // reset, so that the end of the connection does not wake the holder
+            repairer_->socket.reset();  // so that the end of the connection does not wake the holder
             at(step::repairer_replied);
         }
 #ifdef CAROUSEL_BUG_STARTS_CONCURRENTLY

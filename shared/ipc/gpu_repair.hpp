@@ -38,7 +38,7 @@ public:
     gpu_repair(const gpu_repair&) = delete;
     gpu_repair& operator=(const gpu_repair&) = delete;
 
-    /// Adds a FENCED entry of which only the words on the GPU are not repaired yet.
+    /// Adds a FENCED entry: all words of its client are repaired, except those on the GPU.
     void add(u32 entry, u32 epoch) { waiting_.push_back({entry, epoch}); }
     /// Returns descriptors of repair processes that advance() has started. The caller must poll them. It must
     /// call advance() when one of them is readable, and also periodically.

@@ -50,8 +50,8 @@ public:
 protected:
     held(std::shared_ptr<attachment> to, u32 place) : to_(std::move(to)), place_(place) {}
     ~held() = default;
-    /// Marks the object as no longer held. Returns null if the object was not held. Also returns null in a
-    /// forked child, because the parent holds the object.
+    /// Marks the object as no longer held and returns its attachment. Returns null if the object was not
+    /// held. Also returns null in a forked child, because the parent holds the object.
     [[nodiscard]] std::shared_ptr<attachment> detach() noexcept;
     std::shared_ptr<attachment> to_;  ///< null: no longer held
     u32 place_;
@@ -114,8 +114,8 @@ private:
 struct pool_state {
     u64 bytes = 0, free_bytes = 0;
     u64 largest_free_bytes = 0;  ///< longest free run, which is the most that one acquire() can get
-    u32 blocks = 0;              ///< blocks owned by processes, including dead processes before their fence
-    u32 travelling = 0;          ///< blocks that queues carry
+    u32 blocks = 0;      ///< blocks owned by processes, including dead processes that are not fenced yet
+    u32 travelling = 0;  ///< blocks that queues carry
 };
 
 /// Memory that is allocated in blocks, first fit. A block consists of units of a fixed size.

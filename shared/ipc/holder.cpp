@@ -50,7 +50,8 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
         throw shm_error(fmt::format("holding the space \"{}\": epoll_create1: {}", name, errno_text(errno)));
     const std::optional<hold_record> left = read_record(place_);
     std::error_code ignored;
-    std::filesystem::remove(place_.socket(), ignored);  // left by a dead holder: this process has the lock
+    // a dead holder has left it: no other holder is alive, because this process has the lock
+    std::filesystem::remove(place_.socket(), ignored);
     listener_ = shm::listen_at(place_.socket());
     watch(listener_);
     const bool resumes = left && (mappers_of(left->id) > 0 || shm::has_joined(place_.folder));
@@ -83,8 +84,8 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
 
 holder::~holder() {
     try {
-        remove_disconnected();         // so that a client that has just left does not keep the space
-    } catch (const std::exception&) {  // in this case the folder remains for the next holder
+        remove_disconnected();         // so that the space is not kept because of a client that has just left
+    } catch (const std::exception&) {  // if this fails, the folder remains for the next holder
     }
     std::error_code ignored;
     std::filesystem::remove(place_.socket(), ignored);
@@ -97,7 +98,8 @@ void holder::acquire_lock() {
         make_place_folder(place_);
         lock_ = shm::lead_folder(place_.folder);
         if (lock_) return;
-        if (errno == ENOENT || errno == ESTALE) continue;  // a holder that exited has removed the folder
+        // another holder has removed the folder when it exited
+        if (errno == ENOENT || errno == ESTALE) continue;
         if (errno != EWOULDBLOCK)
             throw shm_error(
                 fmt::format("opening {}: {}", shm::folder_lock(place_.folder), errno_text(errno)));
@@ -126,7 +128,7 @@ void holder::take_over(const hold_record& left) {
                         adoption_patience_ns / ns_per_s));
 }
 
-// To be called when the memory exists: writes the record and checks each client.
+// Called once this holder has the memory: writes the record and checks each client.
 void holder::begin() {
     write_record(place_, {::getpid(), memory_->block().id});
     const u64 incarnations = load(memory_->block().holder);
@@ -134,7 +136,7 @@ void holder::begin() {
     find_again();
 }
 
-// Checks that each entry of the registry has a live process; an entry without one is repaired now.
+// Checks that each entry of the registry has a live process; an entry without a live process is repaired now.
 void holder::find_again() {
     registry_block& r = memory_->block().registry;
     for (u32 k = 0; k < max_clients; ++k) {
@@ -226,8 +228,8 @@ void holder::accept() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-            // For example, this process has no free descriptor. Clients wait meanwhile. The listener is not
-            // watched for some time, so that it does not wake this loop repeatedly.
+            // This happens, for example, if this process has no free descriptor. Clients wait meanwhile. The
+            // listener is not watched for some time, so that it does not wake this loop repeatedly.
             (void)::epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
             accept_again_ns_ = now_ns() + rest_ns;
         }
@@ -298,7 +300,8 @@ bool holder::handle_first_message(pending_connection& g) {
         return false;
     }
     if (const std::string why = make_memory(); !why.empty()) return refuse(why);
-    if (!memory_) return false;  // the memory of a dead holder is still to be received; the client retries
+    // The holder has not yet received the memory that a dead holder has left, so the client has to retry.
+    if (!memory_) return false;
     const client_id c = attach(memory_->block().registry, peer);
     if (!c)
         return refuse(fmt::format("\"{}\" already has {} clients, which is the limit", name_, max_clients));
@@ -348,7 +351,7 @@ void holder::welcome(pending_connection& g, const client_id& c, shm::unique_fd p
     std::vector<int> fds;
     if (with_memory) fds.push_back(memory_->fd());
     if (with_memory && gpu_fd_) fds.push_back(gpu_fd_.get());
-    watch(pidfd);  // the socket is already watched, since the connection was accepted
+    watch(pidfd);  // the socket is already watched: that began when the connection was accepted
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),
         clients_.end());

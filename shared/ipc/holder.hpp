@@ -2,7 +2,7 @@
 // The holder of a space: it owns the memory, attaches clients, detects their deaths, and repairs after the
 // fence.
 //
-// If a client dies: when its socket is closed, its entry becomes DEAD. When its pidfd reports its exit, its
+// If a client dies, its socket is closed, and its entry becomes DEAD. When its pidfd reports its exit, its
 // entry becomes FENCED; this also happens when the client has reported that it no longer maps the space. Then
 // every primitive is repaired, and its entry becomes FREE. If a process has closed its socket and still runs,
 // its entry stays DEAD, and the process keeps the objects that it holds, until it exits or reconnects.
@@ -43,11 +43,11 @@ public:
     /// memory that is taken over. Throws shm_error if there is no room, or if the processes that have the
     /// memory don't send it. Throws device_error if GPU memory can't be allocated. With `on_demand`, throws
     /// config_error if the space is already held, and shm_error if its folder can't be used. `helper`
-    /// allocates and repairs GPU memory; null: the space has none.
+    /// allocates and repairs GPU memory; null: the space has no GPU memory.
     holder(const std::string& name, u64 bytes, memory_when when = memory_when::at_once,
            gpu_helper* helper = nullptr, u64 gpu_bytes = 0);
-    /// If there are live clients, they continue as after a crash of the holder. If there are none, the folder
-    /// is removed as well.
+    /// Live clients continue, as they do after a crash of the holder. If there are no live clients, the
+    /// folder is removed as well.
     ~holder();
     holder(const holder&) = delete;
     holder& operator=(const holder&) = delete;
@@ -59,7 +59,7 @@ public:
     [[nodiscard]] int events() const noexcept { return events_.get(); }
     [[nodiscard]] bool adopted() const noexcept { return adopted_; }
     [[nodiscard]] u32 clients() const;
-    /// Valid only if the memory was created at once.
+    /// May be called only if the memory was created at once (memory_when::at_once).
     [[nodiscard]] space_block& block() const { return memory_->block(); }
 
 private:

@@ -19,7 +19,7 @@ class memory {
 public:
     /// Creates a zeroed space of `bytes` bytes (rounded up to whole pages): reserves its pages, writes its
     /// head, and then stores its magic. `gpu`: the GPU memory of the space. Throws shm_error if there is no
-    /// room or no memfd.
+    /// room, or if no memfd can be created.
     [[nodiscard]] static memory make(const std::string& name, u64 bytes, const gpu_memory& gpu = {});
     /// Maps a descriptor received from another process. Throws shm_error if the memory is not a space, has
     /// another layout version, belongs to another user, is truncated, or differs in size from the size in its

@@ -43,7 +43,7 @@ struct hold_record {
     i32 pid = 0;
     std::string id;
 };
-/// Written atomically (temporary file, rename). Throws shm_error.
+/// The record is written atomically (temporary file, rename). Throws shm_error.
 void write_record(const hold_place& p, const hold_record& r);
 [[nodiscard]] std::optional<hold_record> read_record(const hold_place& p);
 

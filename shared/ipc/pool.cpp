@@ -48,7 +48,7 @@ u64 pool::draw() {
     }
 }
 
-// If the claim fails, sets `reached` to the unit that was not free, after which the search continues.
+// If the claim fails, sets `reached` to the unit that was not free; the search continues with the next unit.
 std::optional<block> pool::claim(u32 first, u32 units, u64 serial, u32& reached) {
     reached = first;
     const unit_word claiming{serial, epoch_, unit_state::claiming};
@@ -93,8 +93,8 @@ std::optional<block> pool::try_acquire(u32 units) {
 std::optional<block> pool::acquire(u32 units, u64 timeout_ns) {
     const u64 deadline = deadline_after(timeout_ns);
     for (;;) {
-        const u32 seen = shm::ticket(b_->bell);  // read before the attempt, so that a later ring ends the
-                                                 // sleep
+        const u32 seen = shm::ticket(b_->bell);  // The ticket is read before the attempt: if the doorbell
+                                                 // rings after that, the sleep ends.
         if (auto got = try_acquire(units)) return got;
         if (!sleep_until(b_->bell, seen, deadline)) return std::nullopt;
     }

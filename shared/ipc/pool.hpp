@@ -44,7 +44,8 @@ enum class unit_state : u8 { free, claiming, owned, leaving, in_queue, body };
 using unit_word = owner_word<unit_state>;
 
 struct pool_block {
-    u64 unit_bytes, offset;  ///< written once; offset: of unit 0, in bytes from the start of the space
+    /// Both are written once. `offset` is the distance in bytes from the start of the space to unit 0.
+    u64 unit_bytes, offset;
     u32 units, reserved;
     shm::doorbell_word bell;
     alignas(64) word serial;
@@ -64,8 +65,8 @@ struct block {
 };
 /// The name by which a cell refers to the block that it contains.
 struct block_ref {
-    u64 unit = 0, before = 0, after = 0;  ///< serials of the block: `before` while the sender owns it,
-                                          ///< `after` in the cell and while the receiver owns it
+    u64 unit = 0, before = 0, after = 0;  ///< serials of the block: it has `before` while the sender owns it,
+                                          ///< and `after` while the cell or the receiver owns it
 };
 struct pool_use {
     u32 units = 0, free = 0, largest_free = 0;  ///< largest_free: the longest free run
@@ -99,7 +100,7 @@ public:
     /// Called after the cell is published. Returns false if a receiver already has the block.
     bool transfer(const block_ref& r);
     /// Called by the client that has leased the cell which names the block. Returns nothing if there is no
-    /// such block, because the cell is damaged.
+    /// such block, which means that the cell is damaged.
     [[nodiscard]] std::optional<block> take(const block_ref& r);
 
 private:

@@ -59,7 +59,7 @@ bool queue::requeue(const lease& l) {
 namespace {
 
 // Repeats `attempt` until it succeeds or the timeout expires. The doorbell's ticket is read before the
-// attempt, so that a change after the attempt ends the sleep.
+// attempt, so a change after the attempt ends the sleep.
 template <class Attempt>
 auto wait_for(queue_block& b, u64 timeout_ns, Attempt attempt) {
     const u64 deadline = deadline_after(timeout_ns);

@@ -8,15 +8,16 @@
 //     LEASED of a dead client, or given back -> READY(l)
 //   head, tail  hints at which a search begins; the cells are authoritative
 //
-// A claim is a CAS of a cell that stores the claimer's epoch, never an anonymous count. try_pop delivers at
-// most once: elements that a dead process had taken are counted in lost(). lease and commit deliver at least
-// once: elements that a dead process had leased are delivered again, and committed once.
+// A claim is a CAS that stores the claimer's epoch in a cell, so it is always known which client has claimed
+// a cell. try_pop delivers at most once: elements that a dead process had taken are counted in lost(). lease
+// and commit deliver at least once: elements that a dead process had leased are delivered again, and
+// committed once.
 //
 // Order: a consumer takes the first READY cell in the order of tickets. It doesn't skip a CLAIMED cell,
 // because its producer may have published further elements in later cells meanwhile. So consumers take the
 // elements of one producer (one thread) in the order in which the producer pushed them; only redelivered
 // elements are out of order. A producer that pauses between its claim and its publication blocks the elements
-// after it: claimers() returns the epoch of such a producer.
+// in the following cells; claimers() returns the epoch of such a producer.
 //
 // clang-format off
 // step                          | a crash right after it leaves         | repaired by
@@ -82,7 +83,7 @@ public:
     queue(queue_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
     /// Returns false if the queue is full, or if the bounded number of attempts failed because of contention.
     [[nodiscard]] bool try_push(const void* element);
-    /// Waits at most timeout_ns. Returns false if the queue is still full then.
+    /// Waits at most timeout_ns. Returns false if the queue is still full after that time.
     [[nodiscard]] bool push(const void* element, u64 timeout_ns);
     /// Returns false if the queue is empty, or if the first cell is claimed and not published.
     [[nodiscard]] bool try_pop(void* element);

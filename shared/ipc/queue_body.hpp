@@ -8,7 +8,8 @@
 //   load(word), cas(word, from, to)   acquire; acq_rel, acquire on failure
 //   at(step)                          a named step is passed
 //
-// Every loop has a bound, as kernels need; if the bound is reached, the queue is reported as full or empty.
+// Every loop has a bound, because kernels need one; if the bound is reached, the queue is reported as full or
+// empty.
 
 #include "ipc/owner_word.hpp"
 #include "ipc/steps.hpp"
@@ -78,14 +79,14 @@ private:
     u32 epoch_;
 };
 
-// Lock-free: if a CAS fails, either another client has claimed a cell, or an outdated hint is moved.
+// Lock-free: a CAS fails only if another client has claimed the cell or has moved the hint.
 template <class Side>
 CAROUSEL_SIDE bool queue_body<Side>::claim(u64& ticket) const {
     ticket = Side::load(*p_.tail);
     for (u64 attempt = 0; attempt < 4 * u64{p_.capacity}; ++attempt) {
         const cell_word here = cell_word::of(Side::load(cell(ticket)));
         const int round = round_of(here.count, lap(ticket));
-        if (round < 0) return false;  // full: the cell still has the element of the last lap
+        if (round < 0) return false;  // full: the cell still has the element of the previous lap
         if (round == 0 && here.state == cell_state::free) {
             if (!Side::cas(cell(ticket), here.pack(), claimed(here.count).pack())) continue;
             hint(*p_.tail, ticket, ticket + 1);
@@ -130,7 +131,7 @@ CAROUSEL_SIDE bool queue_body<Side>::take(cell_state as, u64& ticket) const {
                 }
 #else
                 Side::at(step::cell_passed);
-                cell(ticket).store(mine.pack());  // seeded bug: two clients may have it
+                cell(ticket).store(mine.pack());  // seeded bug: two clients may have the cell
 #endif
                 Side::at(as == cell_state::leased ? step::cell_leased : step::cell_popping);
                 return true;
@@ -183,9 +184,9 @@ CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state into, w
     count_done<Side>(tally);
 }
 
-// If an interrupted repair has marked a cell, for any client, this repair completes that cell first, because
-// a tally records only the last counted cell. A repair marks one cell at a time, so there is at most one
-// marked cell.
+// If an interrupted repair has marked a cell (for whichever client), this repair completes that cell first,
+// because a tally records only the last counted cell. A repair marks one cell at a time, so there is at most
+// one marked cell.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::settle_marked(u32 k) const {
     const cell_word w = cell_word::of(Side::load(p_.cell[k]));

@@ -25,13 +25,13 @@ struct late_mark {
 
 }  // namespace
 
-// Lock-free: if a CAS fails, either another client has joined the line, or an outdated hint is moved.
+// Lock-free: a CAS fails only if another client has joined the line or has moved the hint.
 std::optional<u64> semaphore::join() {
     u64 ticket = load(b_->tail);
     for (u32 attempt = 0; attempt < 4 * b_->line; ++attempt) {
         const line_word here = line_word::of(load(place(ticket))), mine = lap_of(ticket);
         const int round = round_of(here.count, mine.count);
-        if (round < 0) return std::nullopt;  // full: the place still has a waiter of the last lap
+        if (round < 0) return std::nullopt;  // full: the place still has a waiter of the previous lap
         if (round == 0 && here.state == line_state::empty) {
             const line_word waits{mine.count, epoch_, line_state::waiting};
             if (!cas(place(ticket), here.pack(), waits.pack())) continue;
@@ -111,8 +111,8 @@ std::optional<permit> semaphore::take(u64 ticket) {
 #ifndef CAROUSEL_BUG_TAKES_UNCHECKED
         if (seen.state != permit_state::free || !cas(b_->permit()[*k], seen.pack(), held)) continue;
 #else
-        b_->permit()[*k].store(held);  // seeded bug: a client that has taken the permit in the meantime also
-                                       // has it
+        b_->permit()[*k].store(held);  // seeded bug: if another client has taken the permit in the meantime,
+                                       // both clients have it
 #endif
         at(step::permit_taken);
         return permit{*k, seen.count};
@@ -147,8 +147,8 @@ std::optional<permit> semaphore::acquire(u64 timeout_ns) {
     const u64 deadline = deadline_after(timeout_ns);
     std::optional<u64> ticket;
     for (;;) {
-        const u32 seen = shm::ticket(b_->bell);           // read before the attempt, so that a later ring
-                                                          // ends the sleep
+        const u32 seen = shm::ticket(b_->bell);  // the ticket is read before the attempt: if the doorbell
+                                                 // rings after that, the sleep ends
         if (ticket && !in_line(*ticket)) ticket.reset();  // it was passed over
         if (!ticket) ticket = join();
         if (!ticket) pass_by_late(before(load(b_->tail)));  // the line is full, possibly with late waiters

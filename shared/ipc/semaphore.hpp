@@ -99,7 +99,7 @@ public:
 private:
     struct in_front {
         u32 waiting = 0;
-        u64 first = 0;  ///< ticket of the first of these waiters
+        u64 first = 0;  ///< ticket of the first waiter that is counted here
     };
     [[nodiscard]] std::optional<u64> join();
     [[nodiscard]] bool in_line(u64 ticket) const;

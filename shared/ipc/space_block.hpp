@@ -72,11 +72,13 @@ struct space_block {
     u64 gpu_bytes;  ///< 0: no GPU
     char gpu_uuid[40];
     word repairer, repairer_start;  ///< pid and start time of the current or last repair process
-    word holder;                    ///< {incarnations of the holder, 0, 0}: 1 until the space is taken over
+    word holder;  ///< {number of the holder's incarnations, 0, 0}: the number is 1 until the space is taken
+                  ///< over
     alignas(64) shm::doorbell_word bell;
     registry_block registry;
     directory_entry place[max_primitives];
-    alignas(4096) gate_row gates[max_clients];  ///< whole pages, so that they can be page-locked
+    /// Each row occupies whole pages, so that it can be page-locked.
+    alignas(4096) gate_row gates[max_clients];
 
     [[nodiscard]] std::byte* at(u64 offset) { return reinterpret_cast<std::byte*>(this) + offset; }
     template <class Block>

@@ -17,7 +17,7 @@ namespace {
 struct amount {
     u64 count = 0, bytes = 0;
 };
-/// Amounts for each kind of holding and each epoch.
+/// For each kind of held object and each epoch: the number of these objects and their bytes.
 using account = std::map<std::pair<std::string, u32>, amount>;
 using figures = std::map<std::string, u64>;
 

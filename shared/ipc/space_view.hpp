@@ -71,7 +71,8 @@ BOOST_DESCRIBE_STRUCT(space_view, (),
 [[nodiscard]] u64 free_bytes(const space_block& s);
 /// Returns the bytes of the space's GPU memory that are available for further primitives.
 [[nodiscard]] u64 gpu_free_bytes(const space_block& s);
-/// Describes the primitive at that place. Adds the objects that each client holds of it to `of_epoch`.
+/// Describes the primitive at that place. Adds to `of_epoch` the objects of this primitive that each client
+/// holds.
 [[nodiscard]] primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holding>>& of_epoch);
 
 }  // namespace carousel::ipc

@@ -87,7 +87,8 @@ std::string remove_dead(const found_space& s) {
     if (!lock && errno == EWOULDBLOCK) return "a process holds it again";
     if (found_at(s.name).state != space_state::dead) return "it is in use again";
     std::error_code failed;
-    fs::remove_all(s.place.folder, failed);  // a holder would detect that its lock file has been removed
+    // If a holder starts meanwhile, it detects that its lock file has been removed.
+    fs::remove_all(s.place.folder, failed);
     return failed ? failed.message() : "";
 }
 

@@ -19,7 +19,8 @@ struct found_space {
     std::string name;
     hold_place place;
     space_state state = space_state::dead;
-    i32 holder = 0;  ///< the pid in its record; if no holder listens, that of the last one; 0: unknown
+    i32 holder = 0;  ///< the holder's pid, from its record; if no holder listens, the pid of the last holder;
+                     ///< 0: unknown
     /// for an orphaned space, the processes that map its memory; empty if they are in another pid namespace
     std::vector<i32> clients = {};
 };

@@ -52,7 +52,7 @@ enum class step : u8 {
     gate_timed,      ///< the gate's deadline is far in the future, and the gate is not PENDING yet
     gate_opened,     ///< the gate is PENDING, the wait is not enqueued on the stream yet
     gate_requested,  ///< the stream has reached the wait, and its deadline is stored
-    gate_closed,     ///< the gate is closed, by the process that did it first
+    gate_closed,     ///< the gate is closed; of the processes that try to close it, the first one succeeds
     gate_checked,    ///< the holder has read the gate's word
     gate_late,       ///< the holder has found a gate whose deadline passed a second ago
     // a repair, in the holder

@@ -112,7 +112,7 @@ CAROUSEL_SIDE bool task_body<Side>::take(task_state from, task_state to, word& h
         if (!change(place, here, next)) continue;
 #else
         Side::at(step::turn_known);
-        p_.place[place].store(next.pack());  // seeded bug: two clients may have it
+        p_.place[place].store(next.pack());  // seeded bug: two clients may have the task
 #endif
         (void)Side::cas(hint_at, first, first + attempt + 1);
         t = {{place, here.generation}, here.attempts};
@@ -183,7 +183,7 @@ template <class Side>
 CAROUSEL_SIDE void task_body<Side>::repair_place(u32 k, u32 dead) const {
     const task_word w = task_word::of(Side::load(p_.place[k]));
     if (w.epoch != dead || w.state == task_state::free) return;
-    task_word next = freed(w);  // for FILLING: no other client has seen the task
+    task_word next = freed(w);  // this is also right for FILLING, because no other client has seen the task
 #ifdef CAROUSEL_BUG_KEEPS_FILLING
     if (w.state == task_state::filling) next = w;
 #endif

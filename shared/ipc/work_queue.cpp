@@ -11,7 +11,8 @@ template <class Attempt>
 auto wait_for(work_queue_block& b, u64 timeout_ns, Attempt attempt) {
     const u64 deadline = deadline_after(timeout_ns);
     for (;;) {
-        const u32 seen = shm::ticket(b.bell);  // read before the attempt, so that a later ring ends the sleep
+        const u32 seen = shm::ticket(b.bell);  // The ticket is read before the attempt: if the doorbell rings
+                                               // after that, the sleep ends.
         if (auto got = attempt()) return got;
         if (!sleep_until(b.bell, seen, deadline)) return attempt();
     }

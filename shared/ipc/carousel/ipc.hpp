@@ -16,8 +16,8 @@
 // holder knows that the process has ended (the fence, milliseconds later): permits and blocks are freed,
 // leased elements are delivered again, and claimed tasks wait again, with one more attempt counted. Until
 // then no other process gets any of these objects. The death of the holder stops no client: open primitives
-// keep working, and another `carousel hold NAME` takes over. Until it has taken over, no space or primitive
-// can be opened or created, and objects of dead clients are not recovered.
+// keep working, and another `carousel hold NAME` takes over. Until the new holder has taken over, no space or
+// primitive can be opened or created, and objects of dead clients are not recovered.
 //
 // Names. The first request for a name determines the primitive's shape. A request with another shape, or with
 // another element type (compared by the type's name without its namespace), is refused with a message.
@@ -139,21 +139,22 @@ public:
         element e{{}, about};
         return try_send_bytes(block, &e);
     }
-    /// Waits for room. Throws timed_out, and then the block is freed. Throws config_error if the block does
-    /// not belong to this queue's pool.
+    /// Waits for room. Throws timed_out if the queue stays full, and frees the block in this case. Throws
+    /// config_error if the block does not belong to this queue's pool.
     void send(held_block block, const T& about, nanoseconds timeout) {
         element e{{}, about};
         send_bytes(block, &e, timeout);
     }
     /// Takes the first block, which this process then owns. Returns nothing if there is none. Throws
-    /// shm_error if the element names no block, because the space is damaged.
+    /// shm_error if the element does not name a block, which means that the space is damaged.
     [[nodiscard]] std::optional<received_block<T>> try_receive() {
         element e;
         std::optional<held_block> got = try_receive_bytes(&e);
         if (!got) return std::nullopt;
         return received_block<T>{std::move(*got), e.about};
     }
-    /// Waits for a block. Throws timed_out, and the shm_error of try_receive().
+    /// Waits for a block. Throws timed_out if none arrives in time, and shm_error in the same case as
+    /// try_receive().
     [[nodiscard]] received_block<T> receive(nanoseconds timeout) {
         element e;
         held_block got = receive_bytes(&e, timeout);
@@ -223,12 +224,12 @@ private:
 
 /// Options of open().
 struct open_options {
-    f64 wait_s = 5;  ///< seconds for which open() waits for a holder, and for which requests of a primitive
-                     ///< that does not exist yet wait for it
+    f64 wait_s = 5;  ///< how many seconds open() waits for a holder, and how many seconds a request for a
+                     ///< primitive that does not exist yet waits until the holder has created it
 };
 
-/// An open space. Copies share one connection. It is closed when the last copy and the last object obtained
-/// from the space are destroyed.
+/// An open space. Copies share one connection, which is closed when the last copy and the last object
+/// obtained from the space are destroyed.
 class space {
 public:
     /// `permits`: 1 to 4096.

@@ -29,7 +29,7 @@ public:
     /// Throws config_error if the pointer does not point into this mapping.
     [[nodiscard]] u64 offset_of(const void* pointer) const;
     [[nodiscard]] int ordinal() const noexcept;
-    /// Created by the first call.
+    /// Returns the gates of this mapping's streams; the first call creates them.
     [[nodiscard]] stream_gates& gates();
     [[nodiscard]] const std::shared_ptr<attachment>& to() const noexcept;
 

@@ -1,5 +1,5 @@
 #pragma once
-// A queue for kernels. It is passed to them by value, and any of their threads may use it.
+// A queue for kernels. This view is passed to kernels by value, and any of their threads may use the view.
 
 #include <cuda/std/type_traits>
 
@@ -8,8 +8,8 @@
 
 namespace carousel::ipc {
 
-/// Limit of the time for which a kernel waits for another process, whatever timeout is requested. It is
-/// needed because, if the GPU is time-sliced, the other process doesn't run while the kernel waits.
+/// The longest time for which a kernel waits for another process, whatever timeout is requested. It is needed
+/// because, if the GPU is time-sliced, the other process doesn't run while the kernel waits.
 inline constexpr u64 longest_kernel_wait_ns = 100'000'000;
 
 /// An element that the process has leased. A later kernel of the process may commit it.

@@ -12,7 +12,7 @@ namespace carousel::ipc {
 namespace cuda = device::cuda;
 namespace {
 
-// The argument of a host function, which owns it and destroys it.
+// The argument of a host function: that function owns this pointer and destroys it.
 using owned_wait = std::shared_ptr<stream_wait>;
 
 std::string label(int ordinal) { return fmt::format("cuda:{}", ordinal); }
@@ -86,7 +86,7 @@ void stream_gates::on_acquire(void* wait) {
     l.any.notify_one();
 }
 
-// Waits in the semaphore's line for the streams, one after another, in the order of their requests.
+// Waits in the semaphore's line on behalf of the streams, one after another, in the order of their requests.
 void stream_gates::serve(u32 place, line& l) {
     sigset_t all;  // this thread blocks all signals, so that the program's own threads receive them
     sigfillset(&all);

@@ -1,5 +1,6 @@
 #pragma once
-// A work queue for kernels. It is passed to them by value, and any of their threads may use it.
+// A work queue for kernels. This view is passed to kernels by value, and any of their threads may use the
+// view.
 
 #include <cuda/std/type_traits>
 

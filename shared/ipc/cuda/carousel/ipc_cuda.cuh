@@ -13,14 +13,13 @@
 // Crashes. As on the CPU, the objects that a process held are recovered exactly once, after the process's
 // fence. Until then no process gets any of these objects. If a process dies while it writes an element, the
 // queue is blocked for about half a second: the holder starts a program that repairs the words on the GPU.
-// Under MPS, if a process faults, or dies while one of its kernels does not end, every client of the MPS
-// server is ended; the space survives, because its holder does not use CUDA. In that case, too, the fence is
-// the end of the process: in no measurement has a process's work written anything after the end of that
-// process.
+// Under MPS, if a process faults, or if it dies while one of its kernels runs endlessly, every client of the
+// MPS server is ended; the space survives, because its holder does not use CUDA. In that case, too, the end
+// of the process serves as the fence: no measurement has shown that GPU work of a process writes anything
+// after the process has ended.
 //
-// Words. Only kernels change the words of a gpu_space's queue: the CPU can read its state(), but must use
-// kernels to push or pop. Only the CPU changes the words of a pool: kernels use blocks, but can't acquire
-// them.
+// Words. Only kernels change the words of a gpu_space's queue: the CPU can read its state(), but only kernels
+// can push and pop. Only the CPU changes the words of a pool: kernels use blocks, but can't acquire them.
 //
 // Time. The try_... functions never wait. Functions that wait have a timeout, which is limited to
 // longest_kernel_wait_ns: if the GPU is time-sliced, the other process doesn't run while a kernel waits for
@@ -45,7 +44,7 @@
 
 namespace carousel::ipc {
 
-/// The state at some instant, but not a snapshot, because kernels continue meanwhile.
+/// An approximate state: it is not a snapshot, because kernels change the words while they are read.
 struct gpu_queue_state {
     u32 waiting = 0;      ///< elements not yet taken
     u32 claimed = 0;      ///< elements that are being written
@@ -56,7 +55,7 @@ struct gpu_queue_state {
                           ///< died"
 };
 
-/// The state at some instant, but not a snapshot, because kernels continue meanwhile.
+/// An approximate state: it is not a snapshot, because kernels change the words while they are read.
 struct gpu_work_state {
     u32 waiting = 0, claimed = 0, dead_letters = 0;
     std::string holders;  ///< owners of claims
@@ -145,14 +144,15 @@ private:
 enum class permit_now : u8 {
     pending,
     granted,
-    expired,  ///< timed out: the stream has continued without a permit
-    closed    ///< the holder has released the stream because this process was late, or the permit was dropped
+    expired,  ///< the wait timed out: the stream has continued without a permit
+    closed  ///< either the holder has released the stream because this process was late, or this process has
+            ///< dropped the permit
 };
 
 /// A permit that a stream has requested. If the object is destroyed without release(), the permit is given
-/// back at once, even while kernels that use the permit run. If the permit is not granted yet, it is given
-/// back as soon as it is granted, and kernels read granted() as false. If the process dies, the permit is
-/// given back after the fence.
+/// back at once, even while kernels that use the permit run. If the object is destroyed before the permit is
+/// granted, the permit is given back as soon as it is granted, and kernels read granted() as false. If the
+/// process dies, the permit is given back after the fence.
 class stream_permit {
 public:
     stream_permit(stream_permit&&) noexcept = default;
@@ -162,7 +162,7 @@ public:
     [[nodiscard]] permit_now now() const;
     /// Returns the view for kernels that the stream runs after acquire().
     [[nodiscard]] permit_view device() const;
-    /// Enqueues on the stream that the permit is given back.
+    /// Enqueues, on the stream, an operation that gives the permit back.
     void release(cudaStream_t stream);
 
 private:
@@ -181,9 +181,9 @@ public:
     /// Makes the stream wait until it has a permit or `timeout` expires; the timeout begins when the stream
     /// reaches this point. The host does not wait. The stream waits at a word that this process and the
     /// holder can write, so the death of another process can't block it. Later kernels check
-    /// device().granted(). Streams of one process that wait for the same semaphore enter its line one after
-    /// another; at most 16 waits are possible at a time. Throws config_error if the timeout is not above 0 or
-    /// exceeds an hour, or if there are too many concurrent waits.
+    /// device().granted(). Streams of one process that wait for the same semaphore enter the semaphore's line
+    /// one after another; at most 16 waits are possible at a time. Throws config_error if the timeout is not
+    /// above 0 or exceeds an hour, or if there are too many concurrent waits.
     [[nodiscard]] stream_permit acquire(cudaStream_t stream, nanoseconds timeout);
 
 private:
@@ -203,7 +203,7 @@ public:
     /// Returns a pool with `bytes` bytes of GPU memory, allocated in units of `unit_bytes` (a multiple of
     /// 4096). The blocks' data() is a device pointer.
     [[nodiscard]] shared_pool pool(const std::string& name, u64 bytes, u64 unit_bytes = 65536);
-    /// A queue of `elements` elements of T in GPU memory.
+    /// Returns a queue of `elements` elements of T in GPU memory.
     template <class T>
     [[nodiscard]] gpu_queue<T> queue(const std::string& name, u32 elements) {
         return gpu_queue<T>(on_, queue_place(name, elements, sizeof(T), type_tag<T>()), name);
