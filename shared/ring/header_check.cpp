@@ -28,8 +28,8 @@ public:
             std::memcpy(&value, from, 8);
             add(value);
         }
-        // Copied byte by byte, because a copy whose length is unknown at compile time becomes a function
-        // call, and ThreadSanitizer intercepts that call.
+        // The bytes are copied one by one, because a copy whose length is unknown at compile time becomes a
+        // function call, and ThreadSanitizer intercepts that call.
         u64 value = 0;
         for (std::size_t k = 0; k < bytes; ++k) value |= std::to_integer<u64>(from[k]) << 8 * k;
         if (bytes > 0) add(value);
@@ -43,8 +43,8 @@ private:
 }  // namespace
 
 CAROUSEL_UNSYNCHRONIZED u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) noexcept {
-    // Copies the values, because a function that takes a reference would read the header in code that
-    // ThreadSanitizer instruments.
+    // The values are copied first, because a function that takes a reference would read the header in code
+    // that ThreadSanitizer instruments.
     const f64 time_s = h.meta.time_s;
     const u32 metadata_bytes = h.metadata_bytes, sampled_inputs = h.sampled_inputs;
     sum s;

@@ -7,8 +7,9 @@
 //
 // Each round maps its 64 bits one to one, so a change of any bits within one 64-bit word of a header is
 // always detected; changes of several words are missed with probability 2^-64. A worker compares the seal
-// once more before its own frame is SUBMITTED, which detects a change since the first check. Metadata, used
-// extents and sequences of sampled frames that were wrong before the seal are not detected.
+// once more before its own frame is SUBMITTED, which detects a change since the first check. Values that are
+// already wrong when the seal is computed (metadata, used extents, sequences of sampled frames) are not
+// detected.
 //
 // seal() is called by the owner of the FILL word; the other functions by any process. A crash before
 // SUBMITTED leaves a header that no process reads. The cost is a few multiplications, because only bytes in
@@ -25,8 +26,8 @@ inline void seal(shm::frame_header& h, u32 parameter_bytes) noexcept {
     h.seal = header_sum(h, parameter_bytes);
 }
 
-/// Returns true if the header matches its seal. Meaningful only for a frame that is leased afterwards: check,
-/// lease, then use.
+/// Returns true if the header matches its seal. The result is meaningful only for a frame that is leased
+/// afterwards: first check, then lease, then use the frame.
 [[nodiscard]] bool is_sealed(const shm::frame_header& h, u32 parameter_bytes) noexcept;
 
 }  // namespace carousel::ring

@@ -57,8 +57,9 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
         u64 raw = 0;
         const lease_word w = link_.lease(best, group_, raw);
         if (w.state != lease_state::wait) continue;
-        // Stored before the CAS, so that a process that has read the lease then reads the lease's start time.
-        // (It may also read an earlier time of this member, which can only cause a premature revocation.)
+        // The start time is stored before the CAS, so that a process that has read the lease also reads the
+        // start time of that lease. (It may also read an earlier time of this member, which can only cause a
+        // premature revocation.)
         link_.block().lease_since_ns[group_].store(now_ns(), std::memory_order_release);
         lease_ = lease_word{best.word.generation, 0, static_cast<u32>(best.ring_sequence & version_mask), 0,
                             lease_state::leased}
@@ -78,8 +79,8 @@ bool latest_reader::release() noexcept {
     if (!held_) return false;
     const shm::block_open open;
     const lease_word w = lease_word::of(lease_);
-    // Checked before the CAS, because after it the slot may contain another frame. All data was read before
-    // this check.
+    // The header is checked before the CAS, because after the CAS the slot may contain another frame. All
+    // data was read before this check.
     const bool sealed = is_sealed(link_.header(held_.index), control_->parameters.bytes);
     const bool whole = cas(link_.block().group[held_.index][group_], lease_,
                            lease_word{w.generation, w.job, w.version, 0, lease_state::done}.pack());

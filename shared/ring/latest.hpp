@@ -3,8 +3,8 @@
 // time, leases only the newest READY frame (if that frame is newer than the member's last one), and never
 // blocks a producer: its lease is revocable after latest_lease_ms.
 //
-// Sync point: lease by CAS on the group word. sweep() closes that word before it frees the slot, so a lease
-// either pins the slot or fails. After a revocation (LEASED -> SKIPPED by any process) the member's own
+// Sync point: a lease is a CAS on the group word. sweep() closes that word before it frees the slot, so a
+// lease either pins the slot or fails. After a revocation (LEASED -> SKIPPED by any process) the member's own
 // LEASED -> DONE fails, and the data that it read is discarded. Crash: a dead member's lease is revoked in
 // the same way as a slow member's; the supervisor frees the dead member's place in the group.
 
@@ -51,13 +51,13 @@ private:
     u64 next_;  ///< the lowest sequence that may still be leased
 };
 
-/// Maps the start time of a lease to the time from which the lease's age is counted. The result is later than
-/// the start by the time in which the run, or the caller, did not run. Must not throw.
+/// Maps the start time of a lease to the time from which the lease's age is counted: the start time plus the
+/// time during which the run, or the calling process, was stopped. Must not throw.
 using counted_from = std::function<u64(u64 since_ns)>;
 
 /// Revokes leases of latest members that are older than latest_lease_ns. Any process may call this function;
-/// the supervisor and idle producers call it. Returns true if a lease was revoked. Without `from`, the age
-/// includes all time since the start.
+/// the supervisor and idle producers call it. Returns true if a lease was revoked. Without `from`, the age is
+/// all time since the start of the lease.
 bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now, const counted_from& from = {}) noexcept;
 
 }  // namespace carousel::ring

@@ -12,7 +12,8 @@
 //   in addition    its entry and event handles, its stage's counters, requests to its seat, the state of
 //                  assets that it loads, the token of the GPU on which it takes turns
 //
-// Derived from the block's static parts, which are checked before use: an invalid index there opens no page.
+// The pages are derived from the block's static parts, which are checked before use: an invalid index in them
+// opens no page.
 
 #include <array>
 #include <span>

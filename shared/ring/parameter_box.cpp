@@ -58,10 +58,11 @@ std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> v
     for (;;) {
         const u64 raw = load(box.state);
         if (!intact(raw))
-            return std::nullopt;  // only the repaired state has a horizon from which a change can apply
+            return std::nullopt;  // a change applies from the horizon on, and a damaged state has no valid
+                                  // horizon
         const parameter_state s = parameter_state::of(raw);
         // After this change `readable_sets` sets can be read; the oldest of them must apply to the oldest
-        // frame. During a run's first changes every place contains the first set.
+        // frame. A place that no change has filled yet contains the first set.
         if (box.set[index_of(s.sets + 1 - (readable_sets - 1))].from > oldest) return std::nullopt;
         fill(box.set[index_of(s.sets + 1)], values, s.horizon, box.set[index_of(s.sets)].number + 1);
         crash_here(crash_point::parameters_filled);

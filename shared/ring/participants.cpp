@@ -46,8 +46,8 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.last_commit_ns.store(0, std::memory_order_relaxed);
     e.work_ns.store(0, std::memory_order_relaxed);
     e.depth.store(0, std::memory_order_relaxed);
-    // A port never writes it, and a stage only when it first waits; until then the ring of another stage
-    // would count as damage.
+    // A port never writes this word, and a stage writes it only when it first waits. Until then, a value left
+    // by the process of another stage would name a ring of that stage, and would count as damage.
     e.waiting.store(0, std::memory_order_relaxed);
     for (shm::word* since : {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns,
                              &e.finishing_since_ns, &e.paused_since_ns, &e.pause})

@@ -16,16 +16,16 @@ struct incarnation_id {
 };
 
 // ---- supervisor
-/// Raises the seat's epoch and names a fresh STARTING entry for it. Empty if no entry is free (all are
-/// unfenced) or the seat's word is damaged. Afterwards call recovery::revoke, which gives the seat's IDLE job
-/// words the new epoch (also for the very first start).
+/// Raises the seat's epoch and names a fresh STARTING entry for it. Empty if no entry is free (for example,
+/// because none of their processes is fenced), or if the seat's word is damaged. Afterwards call
+/// recovery::revoke, which gives the seat's IDLE job words the new epoch (also for the very first start).
 [[nodiscard]] incarnation_id appoint(shm::control_block& c, u32 seat) noexcept;
 /// Withdraws an entry that no process has claimed: the entry becomes FENCED. Returns false if a process has
 /// claimed it.
 bool withdraw(shm::control_block& c, u32 entry) noexcept;
 /// Marks an entry DOOMED: its words are being aborted.
 void doom(shm::control_block& c, u32 entry) noexcept;
-/// The entry becomes UNUSED again: it was reserved, and no process can have received its index.
+/// Makes a reserved entry UNUSED again. Called only if no process can have received the entry's index.
 void discard(shm::control_block& c, u32 entry) noexcept;
 /// FENCED -> DOOMED, for an entry that its seat still names, so that the entry is not reused. No effect in
 /// any other state.

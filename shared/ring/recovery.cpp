@@ -133,7 +133,8 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
     const u32 successor = seat_word::of(sits).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
-    // In both cases the seat's word was overwritten, and the revocation could never finish.
+    // If one of these conditions holds, the seat's word was overwritten, and the revocation could never
+    // finish.
     if (successor == dead_epoch || !intact(sits)) return false;
     for (u32 j = r.first; j < r.last; ++j) {
         // Repeats until the word has another epoch or is ABORTED, because its owner may still change it.

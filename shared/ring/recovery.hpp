@@ -40,8 +40,8 @@ struct job_census {
 bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
             const std::function<void(u64)>& committed = {}) noexcept;
 /// R4. With blame::own, counts an attempt if at most one frame was in flight (`in_flight` of the census taken
-/// before), otherwise marks the frames to be leased alone. Returns true if no tag was found and no word is
-/// damaged.
+/// before); if there were more, marks these frames to be leased alone. Returns true if no tag was found and
+/// no word is damaged.
 bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_flight) noexcept;
 /// R5, after the fence. Returns true if no job word contains the epoch any more.
 bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept;
@@ -58,7 +58,7 @@ bool close_group(shm::control_block& c, u32 link, u32 group) noexcept;
 /// Gives the frames that are still WAIT, and later frames, to the group's readers again. Returns true if the
 /// group is now BLOCKING; false if its word is damaged or was changed in the meantime.
 bool open_group(shm::control_block& c, u32 link, u32 group) noexcept;
-/// Frees the places in latest groups whose member, `entry`, is fenced or has ended.
+/// Frees the places that the member `entry`, which is fenced or has ended, has in latest groups.
 void dismiss_latest(shm::control_block& c, u32 entry) noexcept;
 
 /// Phase 1 of the end of a run: END, unknown or given, -> STOPPING. No source leases from then on. Only the

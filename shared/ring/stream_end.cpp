@@ -16,7 +16,7 @@ bool is_open(const shm::control_block& c, const end_claim& claim) noexcept {
     return j.state == job_state::open && (j.version & claim_version_mask) == claim.version;
 }
 
-/// Returns true if, in addition, the job holds the number that the claim names.
+/// Returns true if the claim's job is open and also holds the number that the claim names.
 bool stands(const shm::control_block& c, const shm::source_block& q, const end_claim& claim) noexcept {
     if (!is_open(c, claim)) return false;
     const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);

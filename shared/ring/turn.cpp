@@ -59,7 +59,7 @@ u32 turn::next_of(u64 wanted) const noexcept {
     return static_cast<u32>(std::countr_zero(following != 0 ? following : others));
 }
 
-// `from` -> OFFERED to the next seat. Returns false if no other seat wants the token.
+// Changes the token from `from` to OFFERED for the next seat. Returns false if no other seat wants the token.
 bool turn::offer(u64 from, u64 now_ns) noexcept {
     const u32 next = next_of(block_->wanted.load(std::memory_order_seq_cst));
     if (next == shm::none) return false;

@@ -1,7 +1,7 @@
 #pragma once
-// Turns on a GPU that is shared by several contexts of a run. If contexts run without turns, the GPU switches
-// between them in the middle of their frames. A stage that has the turn begins several frames in a row, and
-// the other stages begin theirs when they have the turn.
+// Stages take turns on a GPU that several contexts of a run share. If contexts run without turns, the GPU
+// switches between them in the middle of their frames. A stage that has the turn begins several frames in a
+// row, and the other stages begin theirs when they have the turn.
 //
 //   token    {kind:2, seat:6, limit_us:16, since_us:40}   0: free
 //            HELD     the seat begins frames
@@ -20,8 +20,8 @@
 //
 // Memory order: the token publishes no data. A stage that wants the token sets its bit and then reads the
 // token; a stage that releases the token frees it and then reads the bits. Both use sequentially consistent
-// order, so at least one of them reads the other's store. If the doorbell does not ring nevertheless (because
-// the process that should ring it has died), the wait is bounded by the token's limit.
+// order, so at least one of them reads the other's store. If the process that should ring the doorbell has
+// died, the doorbell does not ring; the wait is then bounded by the token's limit.
 //
 // Called by the process that holds the seat.
 
@@ -50,7 +50,7 @@ struct turn_word {
     [[nodiscard]] constexpr u64 left_us(u64 now_us) const {
         constexpr u64 mask = (u64{1} << clock_bits) - 1;
         const u64 age = (now_us - since_us) & mask, ahead = (since_us - now_us) & mask;
-        // The writer of `since_us` read the clock after this process had read `now_us`.
+        // `since_us` is later than `now_us`: its writer has read the clock after this process.
         if (age != 0 && ahead <= limit_us) return limit_us;
         return age >= limit_us ? 0 : limit_us - age;
     }
@@ -78,7 +78,8 @@ public:
     /// To be called when this seat no longer has a frame to begin.
     void cancel_wait() noexcept;
     [[nodiscard]] bool has_waiters() const noexcept;
-    /// Time in ns for which the wait for the token may last, until the token is late. At least 1 us.
+    /// The longest time in ns for which a process has to wait for the token: after that the token is late. At
+    /// least 1 us.
     [[nodiscard]] u64 patience_ns(u64 now_ns) const noexcept;
 
 private:

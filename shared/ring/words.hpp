@@ -227,8 +227,9 @@ enum class wait_kind : u8 { none, frame, free_slot, turn };
 /// What the main thread of a process waits for, before it sleeps. Written only by the process itself, with a
 /// plain store, for displays: no step depends on it. A process that dies leaves its last value, which is no
 /// longer read. A process that is stopped leaves a value that may have become false: displays ignore it
-/// unless the heartbeat is recent. A word that cannot be (of a ring that the stage neither reads nor fills)
-/// is set to 0 by the supervisor (repair_static); the process stores the wait again before it next sleeps.
+/// unless the heartbeat is recent. If the word has a value that the process cannot have stored (for example,
+/// a ring that its stage neither reads nor fills), the supervisor sets the word to 0 (repair_static); the
+/// process stores its wait again before it next sleeps.
 struct wait_word {
     wait_kind kind = wait_kind::none;
     u32 link = shm::none;  ///< for `frame`, the input that has no frame (none for a source); for `free_slot`,
@@ -264,8 +265,9 @@ inline bool cas(word& at, u64 expected, u64 desired) noexcept {
                                       std::memory_order_acquire);
 }
 inline u64 load(const word& at) noexcept { return at.load(std::memory_order_acquire); }
-using shm::cas;   // the same for words that
-using shm::load;  // hold a plain number
+// cas() and load() for words that hold a plain number:
+using shm::cas;
+using shm::load;
 
 /// The longest time that a process waits for the repair of its own damaged word; the supervisor checks about
 /// fifty times per second. After that the process treats the word as owned by another process, and the

@@ -83,7 +83,7 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         crash_here(crash_point::job_opened);
         if (!lease_all(j)) {
             if (revoked()) return outcome::revoked;
-            continue;  // another instance was faster: chooses again
+            continue;  // another instance was faster, so this one chooses again
         }
         const outcome o = fill(j);
         if (o == outcome::ok) out = j;
@@ -136,9 +136,9 @@ outcome worker::check_end(u64 end) noexcept {
 // chosen so.
 u64 worker::within(const link_ref& output) const noexcept { return std::min(output.window(), reach_); }
 
-// Returns the first output that has no room for that frame. Every output is checked; otherwise a fork could
-// fill one ring with frames for which the other ring has no slot, and the join downstream would wait for a
-// frame that no process can make.
+// Returns the first output that has no room for that frame. Every output is checked. If only one were
+// checked, a fork could fill one ring with frames for which the other ring has no slot, and the join
+// downstream would wait for a frame that no process can make.
 const link_ref* worker::without_room(u64 ring_sequence) const noexcept {
     for (u32 k = 0; k < outputs_; ++k)
         if (ring_sequence >= output_[k]->tail() + within(*output_[k]) || !output_[k]->has_free_slot())

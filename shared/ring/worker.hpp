@@ -57,8 +57,8 @@ struct job : shm::frame_meta {
 };
 
 /// Writes the producer's own data of the frame into the header. Called again before each seal, so that a
-/// value that another process has written there in the meantime is overwritten. For the owner of the FILL
-/// word, or of a job that no helper can commit.
+/// value that another process has written there in the meantime is overwritten. May be called by the owner of
+/// the FILL word, or by the owner of a job that no helper can commit.
 void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_header& h) noexcept;
 
 class worker {
@@ -71,7 +71,7 @@ public:
         if (index < shm::max_sampled_inputs) sampled_frame_[index] = ring_sequence;
     }
     /// Chooses a frame and takes it (S1 to S3). `in_flight`: number of jobs of this process that are not yet
-    /// completed. On `ok` the caller must bring the job to submit() or end the process.
+    /// completed. On `ok` the caller must either call submit() for the job later, or end the process.
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
     /// Returns the result that begin() would have now, without taking anything: `ok` if there is a frame.
     /// Valid only at the moment of the call.
@@ -88,8 +88,8 @@ public:
     /// shm::incarnation.
     void start_clock(const job& j) noexcept;
     /// The CAS of S4; called after the event is recorded. Returns false if the incarnation is revoked, or if
-    /// an input's header no longer matches its seal, so that the output made from this input may be wrong:
-    /// the process ends, and the frame is made again.
+    /// an input's header no longer matches its seal, so that the output made from this input may be wrong. In
+    /// both cases the process must end; the frame is then made again.
     [[nodiscard]] bool submit(job& j) noexcept;
     /// Returns true if the headers of the job's inputs belong to the job's frame and match their seals.
     [[nodiscard]] bool inputs_are_whole(const job& j) const noexcept;
@@ -99,8 +99,8 @@ public:
     /// S6. Returns false if the incarnation is revoked (nothing is lost: the supervisor completes the job).
     bool complete(job& j) noexcept;
     /// E1, instead of submit(): a source reports that its stream ends before the job's frame. `ok`: END is at
-    /// most the job's number, and the caller must give the job back. `empty`: END is not known yet; to be
-    /// called again when the stage's doorbell next rings. `revoked`: see `outcome`.
+    /// most the job's number, and the caller must give the job back. `empty`: END is not known yet, and the
+    /// caller must call this again when the stage's doorbell next rings. `revoked`: see `outcome`.
     [[nodiscard]] outcome end_stream(const job& j) noexcept;
     /// E3: gives back the slots and the number of a frame that does not exist, after END excludes it and no
     /// process writes into the slots. Returns false if revoked.

@@ -31,8 +31,8 @@ enum class block_guard : u8 {
     pages = 1,     ///< only the process's own pages are writable
     keys = 2,      ///< only the process's own pages are writable, and only inside a block_open; a protection
                    ///< key enforces this
-    emulated = 3,  ///< the same rights, but set by mprotect for all threads together; for tests on CPUs
-                   ///< without protection keys
+    emulated = 3,  ///< the rights are those of `keys`, but mprotect sets them for all threads together; for
+                   ///< tests on CPUs without protection keys
 };
 
 /// Whole pages of the block; `from` is the offset from the block's start.
@@ -47,7 +47,7 @@ block_guard guard_block(control_block& c, std::span<const page_range> own, block
 /// Guards any mapping of a control block, always with block_guard::pages. Used by processes that are not
 /// stages and write only a few words. Throws shm_error.
 void guard_pages(control_block& c, std::span<const page_range> own);
-/// Makes more pages of a mapping that was given to guard_pages() writable. Throws shm_error.
+/// Makes further pages writable, in a mapping that was passed to guard_pages(). Throws shm_error.
 void open_pages(control_block& c, std::span<const page_range> own);
 
 /// True if this CPU and kernel have protection keys; checked once.
@@ -63,7 +63,7 @@ void open_pages(control_block& c, std::span<const page_range> own);
 void open_block_for_good() noexcept;
 
 namespace guard_state {
-extern std::atomic<bool> closes;  ///< set once, before there are threads that write
+extern std::atomic<bool> closes;  ///< set once, before the process has threads that write into the block
 void enter() noexcept;
 void leave() noexcept;
 }  // namespace guard_state
@@ -125,9 +125,9 @@ private:
 enum class block_part : u8 {
     head = 0,  ///< identity, sizes, END, the supervisor's own words; static, or written by the supervisor
     pace = 1,  ///< the time when the next frame is due
-    parameters = 2,    ///< the parameter sets, and the first frame to which each set applies
-    stage = 3,         ///< a stage's description; `index` is the stage's index, and likewise for the parts
-                       ///< below
+    parameters = 2,  ///< the parameter sets, and the first frame to which each set applies
+    stage = 3,  ///< a stage's description; `index` is the index of the stage; in the parts below, it is the
+                ///< index of the part's own object
     doorbell = 4,      ///< of a stage
     telemetry = 5,     ///< a stage's counters
     seat = 6,          ///< the process on a seat

@@ -6,9 +6,9 @@
 // in ring/. Words are lock-free 64-bit atomics; the block holds no lock, no pointer and no allocator, so a
 // process may die at any instruction. Lifetime: created by the supervisor (segment.hpp), removed by it at the
 // end of the run or by `carousel clean`. Static parts (names, topology, sizes) are written before `magic` is
-// stored (release) and never again. Job, slot, group and source words are changed only by CAS; ring/words.hpp
-// defines their fields and ring/ the legal transitions. Every index and size read from the block is checked
-// before use: a faulty process may have written any value.
+// stored (release) and do not change after that. Job, slot, group and source words are changed only by CAS;
+// ring/words.hpp defines their fields and ring/ the legal transitions. Every index and size read from the
+// block is checked before use: a faulty process may have written any value.
 //
 // Access rights apply to whole pages, so words of different writers lie on different pages (`own_page`): the
 // words that only the supervisor writes are on other pages than the words of each stage, seat, ring, source,
@@ -53,8 +53,8 @@ inline constexpr u32 max_turns = 16;  ///< maximum number of GPUs on which stage
 inline constexpr u32 latency_buckets = 256;
 inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
 
-inline constexpr u64 own_page = frame_page;  ///< the data that begins here and the data before it have
-                                             ///< different writers
+/// Alignment of data whose writer differs from the writer of the data before it.
+inline constexpr u64 own_page = frame_page;
 
 /// The reaction to a wrong value in a field that is written once (ring/check): a field that no process acts
 /// on is restored in place. A process may have acted on any other field, so the block is rebuilt.
@@ -71,8 +71,8 @@ struct static_field {
 template <typename Member>  // clang deduces the arguments of aggregates only from version 17 on
 static_field(const char*, Member, when_wrong)->static_field<Member>;
 
-/// A futex that processes sleep on, see doorbell.hpp. Bit 0: a process sleeps. The other bits count how often
-/// it was rung.
+/// A futex on which processes sleep, see doorbell.hpp. Bit 0 is set if a process sleeps. The other bits count
+/// how often the doorbell was rung.
 struct alignas(64) doorbell_word {
     std::atomic<u32> value;
 };
@@ -83,9 +83,10 @@ struct link_block {
     u32 stage;                    ///< producing stage
     u32 slots;                    ///< buffers, <= max_slots
     u32 window;                   ///< N: the number of sequences beyond the tail that may be in flight
-    u32 blocking;                 ///< blocking groups in use: 0 .. blocking-1
+    u32 blocking;                 ///< number of blocking groups: groups 0 .. blocking-1 are in use
     u32 group_stage[max_groups];  ///< consuming stage of a blocking group
-    u64 slot_bytes;       ///< per slot; for the positions of the slots see device/backend.hpp, mapping::slot
+    u64 slot_bytes;  ///< bytes per slot; device/backend.hpp (mapping::slot) describes the positions of the
+                     ///< slots
     u64 latest_lease_ns;  ///< time after which a latest member's lease may be revoked
     u32 memory;           ///< device::memory_kind
     u32 memory_ready;
@@ -205,8 +206,9 @@ inline constexpr std::tuple stage_fields{
     static_field{"flags", &stage_block::flags, when_wrong::rebuild},
     static_field{"frame_timeout_ns", &stage_block::frame_timeout_ns, when_wrong::restore}};
 namespace stage_flag {
-inline constexpr u32 owner_commits = 1;  ///< the stage does host work after the event, so it is never helped
-inline constexpr u32 latest = 2;         ///< the stage reads its input as a latest group
+/// The stage does host work after the event, so no helper commits its jobs.
+inline constexpr u32 owner_commits = 1;
+inline constexpr u32 latest = 2;  ///< the stage reads its input as a latest group
 inline constexpr u32 optional = 4;
 inline constexpr u32 ends = 8;    ///< a source that may end its stream: ring/stream_end.hpp
 inline constexpr u32 skips = 16;  ///< the stage's groups are closed while its seats are empty, and reopened
@@ -234,7 +236,7 @@ inline constexpr std::tuple seat_fields{
 struct job_block {
     u32 seat;
     u32 reserved;
-    word process_since_ns;  ///< 0 outside process(); set to 0 before OPEN
+    word process_since_ns;  ///< 0: not inside process(); it is set to 0 before OPEN
     word submitted_since_ns;
     sequence_word ring_sequence;  ///< sequence of the frame that the job works on; for display and for the
                                   ///< supervisor's accounting
@@ -250,7 +252,8 @@ struct alignas(own_page) incarnation {
     word commits;           ///< number of frames that the incarnation committed, not counting tombstones
     word end_acknowledged;  ///< acknowledged_mark: the process has read STOPPING while it was not in the
                             ///< middle of a lease
-    word exit_note;         ///< the reason for its end, if it could record one: ring::note_exit, note_signal
+    word exit_note;  ///< the reason why the process ended, if the process could record it: ring::note_exit,
+                     ///< note_signal
     word events_published;  ///< 1: event handles are complete
     word live_since_ns;     ///< for a standby: the time since which it has been ready to take over
     word cpu_ns;
@@ -282,7 +285,8 @@ struct alignas(own_page) incarnation {
 /// The mark has several bits set, so that a single flipped bit cannot produce it.
 inline constexpr u64 acknowledged_mark = 0xE11D;
 
-/// Whether a process could write to memory of other processes, to another frame, or to these words.
+/// Flags that show whether a process could write to memory of other processes, to another frame's memory, or
+/// to the control block.
 namespace memory_guard {
 inline constexpr u32 mapped = 1;           ///< the process has mapped its rings: the bits below are valid
 inline constexpr u32 inputs_writable = 2;  ///< the process could write to an input ring or to another stage's
@@ -294,7 +298,7 @@ inline constexpr u32 block_keys = 16;      ///< the process can write to its own
                                            ///< functions (shm/block_guard.hpp)
 }  // namespace memory_guard
 
-/// The reason why a process waits for something that is neither a frame nor its own fault.
+/// The reason for a pause of a process that neither waits for a frame of a ring nor has an error of its own.
 enum class pause_reason : u64 {
     nothing = 0,
     disk_full = 1,
@@ -331,7 +335,7 @@ struct parameter_box {
     alignas(own_page) parameter_set set[max_parameter_sets];
 };
 
-/// Turns on one GPU (ring/turn.hpp): a hint on which no other word depends.
+/// Stages take turns on one GPU (ring/turn.hpp). These words are a hint on which no other word depends.
 struct turn_block {
     alignas(own_page) word token;
     word wanted;  ///< one bit per seat

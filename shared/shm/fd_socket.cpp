@@ -122,7 +122,7 @@ sockaddr_un address_of(const std::string& path) {
     return a;
 }
 
-// connect() waits while the listener's queue is full, and SO_SNDTIMEO bounds that. A signal ends the wait
+// connect() waits while the listener's queue is full; SO_SNDTIMEO bounds this wait. A signal ends the wait
 // before the kernel has made a connection, so the call can be repeated with the remaining time.
 bool connect_until(int socket, const sockaddr_un& to, u64 deadline_ns) noexcept {
     for (;;) {

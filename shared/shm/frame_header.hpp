@@ -32,7 +32,7 @@ inline constexpr u32 max_metadata_bytes = 1024;  ///< per frame, frame/metadata.
 inline constexpr u32 max_used_planes = 8;        ///< planes of a payload that may be partly used
 inline constexpr u32 max_plane_rank = 4;
 inline constexpr u32 max_sampled_inputs = 4;      ///< per stage
-inline constexpr u64 no_sampled_frame = ~u64{0};  ///< value instead of a sequence if no frame existed yet
+inline constexpr u64 no_sampled_frame = ~u64{0};  ///< stored instead of a sequence if no frame existed yet
 inline constexpr u64 frame_page = 4096;           ///< access rights apply to whole pages
 
 /// The used part of each payload plane: the number of elements along each dimension, at most the number in
@@ -54,8 +54,8 @@ struct alignas(64) frame_header {
     u32 maker_seat;
     u64 seal;              ///< checksum over the frame's data: ring/header_check.hpp
     u32 metadata_bytes;    ///< bytes of `metadata` in use
-    u32 metadata_omitted;  ///< number of entries that joins in this stage or upstream have dropped because
-                           ///< there was no room
+    u32 metadata_omitted;  ///< number of metadata entries that were dropped for lack of room, by joins in
+                           ///< this stage or upstream
     used_extents used;     ///< describes this ring's payload, so it is not forwarded with the frame
     /// For each of the producer's sampled inputs: the newest frame at the time when work on this frame began,
     /// or no_sampled_frame. This field is not forwarded, because a retried frame may have other values.

@@ -24,7 +24,7 @@ enum class injected_fault : u8 {
     scribble_input,    ///< writes into the stage's input, which belongs to the input's producer
     overrun_output,    ///< writes past the slot that the stage fills, where another frame might be
     scribble_control,  ///< writes into the control block directly, without the ring's functions
-    exception,         ///< throws in process(), as a stage does that cannot handle its frame
+    exception,         ///< throws an exception in process(), as does a stage that cannot handle its frame
 };
 
 /// All data about a fault in one place: options, completion, checks, buttons and messages use this table.
@@ -33,10 +33,10 @@ struct injected_fault_row {
     const char* name;     ///< as given by the user
     bool needs_gpu;       ///< not available for stages on the CPU
     bool needs_deadline;  ///< only frame_timeout_ms ends it
-    bool needs_input;     ///< the fault is refused for sources, and if the inputs are writable, since it
-                          ///< would then harm other stages
-    bool needs_output;    ///< the fault is refused for sinks, and if no gap follows a slot, since it would
-                          ///< then harm other stages
+    bool needs_input;     ///< the fault is refused for sources; it is also refused if the stage's inputs are
+                          ///< writable, because the fault would then harm other stages
+    bool needs_output;    ///< the fault is refused for sinks; it is also refused if no gap follows a slot,
+                          ///< because the fault would then harm other stages
     const char* remark;   ///< text after the name in the list of options; may be empty
     char key;             ///< character on the fault's button in the viewer; Ctrl with this character is its
                           ///< key
@@ -94,7 +94,7 @@ inline constexpr std::array<injected_fault_row, 8> injected_faults{{
 [[nodiscard]] constexpr u64 fault_word(injected_fault kind, u32 epoch) noexcept {
     return u64{epoch} << 8U | static_cast<u64>(kind);
 }
-/// Returns the fault that the word requests of the incarnation `epoch`.
+/// Returns the fault that the word requests from the incarnation with this epoch.
 [[nodiscard]] constexpr injected_fault fault_for(u64 raw, u32 epoch) noexcept {
     const injected_fault_row* row = row_of(static_cast<injected_fault>(raw & 0xFFU));
     return raw >> 8U == epoch && row != nullptr ? row->kind : injected_fault::nothing;

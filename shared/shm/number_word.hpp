@@ -8,8 +8,8 @@
 // which stand for "not known" and similar values, are stored as the eight largest 63-bit numbers. An odd word
 // is read as `Damaged`, a number that triggers no action.
 //
-// May be used by any process, like any word. Memory order: that of the underlying word; load, store and CAS
-// as requested.
+// May be used by any process, like any word. Memory order: load() and store() use the order that the caller
+// requests; cas() is acq_rel.
 
 #include <atomic>
 #include <bit>

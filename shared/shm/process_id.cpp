@@ -152,7 +152,7 @@ bool is_stopped(i32 pid) noexcept {
     if (s.state == 'T' || s.state == 't') return true;
     try {
         return cgroups::of(pid).frozen();
-    } catch (const std::exception&) {  // no memory for the text
+    } catch (const std::exception&) {  // there is no memory for the strings
         return false;
     }
 }
@@ -214,7 +214,8 @@ std::vector<process_id> marked_processes(const std::string& assignment) {
     for (bool grown = !marked.empty(); grown;) {
         grown = false;
         for (const auto& [pid, p] : all) {
-            // If the parent is alive now, it already had its pid when the child's stat was read.
+            // If the parent is alive now, it already had its pid when the child's stat was read, so that stat
+            // refers to this parent.
             if (marked.count(p.parent) == 0 || !is_alive({p.parent, all[p.parent].start_time})) continue;
             grown = marked.insert(pid).second || grown;
         }

@@ -36,7 +36,7 @@ u64 available_host_bytes() noexcept {
         if (const std::size_t at = text.find(key); at != std::string::npos)
             available = std::strtoull(text.c_str() + at + key.size(), nullptr, 10) * 1024;
         if (const auto group = cgroups::of().memory()) available = std::min(available, group->left());
-    } catch (const std::exception&) {  // no memory for the text, so keep the value known so far
+    } catch (const std::exception&) {  // no memory for the strings: the value known so far is kept
     }
     return available;
 }

@@ -310,7 +310,7 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
         mode.set_permissions(0600);
         auto m = std::make_unique<mapping>();
         m->object = bi::shared_memory_object(bi::create_only, name.c_str(), bi::read_write, mode);
-        // Reserved now, so that a full /dev/shm is an error here and not a SIGBUS in a stage.
+        // The memory is reserved now, so that a full /dev/shm is an error here and not a SIGBUS in a stage.
         const int failed = reserve_whole(m->object.get_mapping_handle().handle, 0, bytes);
         if (failed != 0) {
             bi::shared_memory_object::remove(name.c_str());

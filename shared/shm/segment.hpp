@@ -54,7 +54,8 @@ public:
     [[nodiscard]] control_block& block() const noexcept { return *block_; }
     /// The descriptor, for passing to another process; this object keeps ownership.
     [[nodiscard]] int descriptor() const noexcept;
-    /// Releases the shared lock before the mapping ends: this process no longer takes part in the run.
+    /// Releases the shared lock while the block is still mapped: this process no longer takes part in the
+    /// run.
     void release() const noexcept;
 
 private:

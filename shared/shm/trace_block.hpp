@@ -16,8 +16,7 @@ namespace carousel::shm {
 
 inline constexpr u64 trace_magic = 0x4543'4152'5443'4143ULL;  // "CACTRACE"
 inline constexpr u32 trace_version = 1;
-inline constexpr u32 trace_records = 8192;  ///< number of records per seat: most of a second at 2,000
-                                            ///< frames/s
+inline constexpr u32 trace_records = 8192;  ///< per seat: enough for most of a second at 2,000 frames/s
 inline constexpr u32 trace_words = 7;
 
 struct trace_record {

@@ -289,7 +289,7 @@ private:
                 if (job(j).state != job_state::idle && load(c_.job_info[j].ring_sequence) == t) return;
         const std::string object = fmt::format("ring of {}: frame {}", m.name, t);
         if (maker.source < shm::max_sources) {
-            // the numbers wrap around with the window of the first output
+            // number t uses the word with the index t % n, where n is the window of the first output
             const u64 n = std::clamp(made_.link[std::min(maker.output_link[0], shm::max_links - 1)].window,
                                      1U, shm::max_window);
             const lease_word w = lease_word::of(load(c_.source[maker.source].sequence_lease[t % n]));

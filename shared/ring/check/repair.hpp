@@ -66,8 +66,8 @@ struct entry_evidence {
 // Also repairs, from the supervisor's own data, the words that record whether a seat is paused and when a
 // process started. The supervisor's copy is authoritative, so these parts are written back in place,
 // regardless of how many bits have changed. Data that a process may have acted on in the meantime (a count, a
-// window, a flag, the set of a frame that can still be made) is left to check_static(), after which the block
-// is rebuilt.
+// window, a flag, the set of a frame that can still be made) is not repaired here: check_static() reports it,
+// and the block is rebuilt.
 // Called only by the supervisor's thread, at any time. The data is plain bytes that no other process writes:
 // a concurrent reader reads each byte with its old or its new value. If the repair is interrupted between two
 // bytes, the next check finds the remaining ones.

@@ -213,7 +213,7 @@ private:
         return false;
     }
 
-    // No seat and no process matches: only job words with the entry's epoch may be left.
+    // Called if no seat and no process matches; then only job words may still contain the entry's epoch.
     [[nodiscard]] std::optional<u64> unowned() {
         std::erase_if(all_, [&](const possible_entry& p) { return p.w.epoch == 0 || !is_referenced(p.w); });
         if (all_.empty()) return entry_word{}.pack();
