@@ -32,7 +32,7 @@ struct ps_stage {
     std::optional<f64> age_s;
     std::optional<u32> restarts;
     std::optional<std::string> last_exit;
-    std::optional<f64> frames_per_second;  ///< of the whole stage, as are all figures from here to wait_turn
+    std::optional<f64> frames_per_second;  ///< this figure and those up to wait_turn are of the whole stage
     std::optional<u64> frames;
     std::optional<f64> busy, wait_input, wait_output, wait_own, wait_turn;  ///< shares of the last seconds
     std::optional<u64> commits;                                             ///< of this process

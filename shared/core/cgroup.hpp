@@ -22,7 +22,7 @@ struct cgroup_chain {
     std::vector<std::string> folders;
 };
 
-/// The limit that leaves the least room, of all limits in a chain of cgroups.
+/// Of all limits in a chain of cgroups, the one that leaves the least room.
 struct cgroup_limit {
     u64 limit = 0, used = 0;
     std::string file;  ///< the file that holds the limit
@@ -62,8 +62,8 @@ public:
     /// the difference between two readings may exceed the elapsed time. 0 if no cgroup has a quota.
     [[nodiscard]] u64 throttled_ns() const;
     /// Number of processes of the cgroup (in cgroup v2, including the cgroups below it) that the kernel's
-    /// out-of-memory killer has ended. If the cgroup does not count such processes, their number on the
-    /// entire machine. Returns nothing if neither number is known.
+    /// out-of-memory killer has ended. If the cgroup does not count such processes, returns their number on
+    /// the entire machine. Returns nothing if neither number is known.
     [[nodiscard]] std::optional<u64> oom_kills() const;
     /// Returns true if the cgroup or one of its ancestors is frozen.
     [[nodiscard]] bool frozen() const;

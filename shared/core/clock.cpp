@@ -21,8 +21,8 @@ std::string namespace_of(const char* link) {
     return fs::read_symlink(link, failed).string();
 }
 
-// The file contains the offset of the namespace of this process's future children. Between unshare() and
-// fork(), that namespace differs from the namespace of this process.
+// The file contains the offset for the namespace that this process's future children get. Between unshare()
+// and fork(), that namespace differs from the namespace of this process.
 std::optional<i64> offset_of(const std::string& own) {
     if (own.empty() || namespace_of("/proc/self/ns/time_for_children") != own) return std::nullopt;
     std::ifstream in("/proc/self/timens_offsets");

@@ -62,8 +62,9 @@ struct planned {
     crash_point point{};
     std::string how;
     u64 nth = 1;
-    std::string marker;            ///< path of the file that is created when the line fires
-    std::atomic<u64> passages{0};  ///< passages by this process since the line became active
+    std::string marker;  ///< path of the file that is created when the line fires
+    /// how often this process has passed the point since the line became active
+    std::atomic<u64> passages{0};
 };
 
 std::vector<std::unique_ptr<planned>> plan;  // contains only the lines of this role, in the order of the file

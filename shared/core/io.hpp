@@ -47,9 +47,10 @@ int poll_until(pollfd* fds, std::size_t count, u64 deadline_ns) noexcept;
 /// have occurred, or 0 when the deadline is reached. A negative `fd` has no events.
 [[nodiscard]] short events_of(int fd, short wanted, u64 deadline_ns = 0) noexcept;
 
-/// Returns the contents of a file, or nothing with errno set if it can't be opened or read. File errors never
-/// throw an exception, as they would with stream iterators: under /proc a read fails whenever the process
-/// ends between open and read, which happens often here. A file of more than `max_bytes` is refused (EFBIG).
+/// Returns the contents of a file, or nothing with errno set if it can't be opened or read. A file error
+/// never throws an exception (stream iterators would throw one): under /proc a read fails whenever the
+/// process ends between open and read, which happens often here. A file of more than `max_bytes` is refused
+/// (EFBIG).
 std::optional<std::string> read_file(const std::string& path,
                                      std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 

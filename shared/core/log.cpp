@@ -28,7 +28,7 @@ level level_of(std::string_view line) noexcept {
 
 std::string_view last_line_of(std::string_view output) noexcept {
     while (output.ends_with('\n')) output.remove_suffix(1);
-    output.remove_prefix(output.rfind('\n') + 1);  // npos + 1 is 0
+    output.remove_prefix(output.rfind('\n') + 1);  // if there is no newline, npos + 1 is 0
     if (level_of(output) == level::error) output.remove_prefix(prefix_of(level::error).size());
     return output;
 }

@@ -33,7 +33,7 @@ void prepare_process_limits();
 // as a background job of a shell without job control (SIGINT, SIGQUIT). Such a signal stays ignored: the
 // program neither handles nor blocks it. (A blocked signal is queued even if it is ignored, so a signalfd
 // would read it.)
-// Any thread. No function here changes an inherited disposition of SIG_IGN.
+// Any thread may call these functions. No function here changes an inherited disposition of SIG_IGN.
 
 /// Returns true if the signal's disposition is SIG_IGN. To be called before the program itself ignores the
 /// signal.
@@ -64,7 +64,7 @@ inline void handle_unless_ignored(int signal, void (*handler)(int)) noexcept {
 // destructor would act on descriptors and memory that parent and child share, or join a thread that does not
 // exist.
 
-/// Identifies the process that created an object. Any thread.
+/// Identifies the process that created an object. Any thread may use it.
 class owner_process {
 public:
     [[nodiscard]] bool is_this() const noexcept { return ::getpid() == pid_; }

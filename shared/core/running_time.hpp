@@ -40,9 +40,9 @@ private:
     std::atomic<u64> called_ns_{0}, resumed_ns_{0};
 };
 
-/// Returns the start time of a deadline, later by a gap that ended at `now`. Not later than `now`: the
-/// deadline may have started within the gap or after it, for example when the process handled what it found
-/// on waking.
+/// Returns the start time `since` of a deadline, moved later by a gap that ended at `now`. The result is not
+/// later than `now`, because the deadline may have started within the gap or after it, for example when the
+/// process handled what it found on waking.
 [[nodiscard]] constexpr u64 later_by_gap(u64 since, u64 gap, u64 now) noexcept {
     return std::max(since, std::min(since + gap, now));
 }

@@ -31,12 +31,12 @@ inline constexpr u32 canary_whole = 0, canary_damaged = 1;
 inline constexpr u32 canary_parts = 32, canary_part_words = canary_words / canary_parts;
 struct canary_check {
     u32 part[canary_parts];
-    /// To be called before the check is enqueued.
+    /// Called before the check is enqueued.
     void clear() noexcept {
         for (u32& p : part) p = canary_whole;
     }
-    /// To be called when that event is complete: returns the word of the first damaged part, or canary_whole
-    /// if no part is damaged.
+    /// Called when the event that follows the check is complete: returns the word of the first damaged part,
+    /// or canary_whole if no part is damaged.
     [[nodiscard]] u32 result() const noexcept {
         for (const u32& p : part)
             if (const u32 word = static_cast<const volatile u32&>(p); word != canary_whole) return word;
@@ -59,7 +59,7 @@ struct canary_check {
 
 /// Returns the index of the first byte that differs; memory order is little-endian on both backends.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 first_changed_byte(u64 found, u64 expected) {
-#if defined(__CUDA_ARCH__)  // std::countr_zero returns 64 for every value here (nvcc 13.0)
+#if defined(__CUDA_ARCH__)  // with nvcc 13.0, std::countr_zero returns 64 for every value here
     return static_cast<u32>(__ffsll(static_cast<long long>(found ^ expected)) - 1) / 8;
 #else
     return static_cast<u32>(std::countr_zero(found ^ expected)) / 8;

@@ -252,8 +252,8 @@ struct undelivered_frame {
     std::string sink;
 };
 /// Returns the lowest frame, not below `from`, that any of the sinks has a claim on and has not delivered:
-/// every lower frame is in the files of all sinks that have a claim on it. Correct even if claims are resumed
-/// concurrently. Reads only files. Throws output_error.
+/// every lower frame is in the files of all sinks that have a claim on it. The result is correct even if
+/// claims are resumed concurrently. Reads only files. Throws output_error.
 [[nodiscard]] undelivered_frame find_undelivered(const std::string& runtime_directory,
                                                  const std::vector<counted_sink>& sinks, u64 from);
 

@@ -162,7 +162,8 @@ ledger_account ledger_account::load(const std::string& path) {
     a.sum_.without_hash = f.without_hash;
     a.sum_.tombstone_sequences.assign(f.tombstone_sequences, f.tombstone_sequences + f.listed);
     a.sum_.hash_tags.assign(f.hash_tags, f.hash_tags + f.tags);
-    const unsigned char* const secret = a.hash_->of.extSecret;  // a pointer that is valid in this process
+    // this pointer is valid in this process; the pointer in the file is not
+    const unsigned char* const secret = a.hash_->of.extSecret;
     std::memcpy(&a.hash_->of, f.state, sizeof f.state);
     a.hash_->of.extSecret = secret;
     return a;

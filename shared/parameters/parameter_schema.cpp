@@ -43,12 +43,12 @@ void write_element(const parameter& p, std::span<std::byte> values, u32 index, f
 f64 length_of(const f64* v) { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
 
 /// Computes in double precision, from the values as f32, so that [1, 1, 1] gives exactly the bits of
-/// 0.577350269F; otherwise one image would have two hashes. Returns false for [0, 0, 0], also if the value
-/// becomes [0, 0, 0] only by rounding to f32.
+/// 0.577350269F. If the bits could differ, one image would have two hashes. Returns false for [0, 0, 0], also
+/// if the value becomes [0, 0, 0] only by rounding to f32.
 bool normalise(f64* v) {
     for (int k = 0; k < 3; ++k) {
-        volatile f32 rounded = static_cast<f32>(
-            v[k]);  // g++ 12 at -O2 omits the rounding of two neighbours that it computes as one vector
+        volatile f32 rounded = static_cast<f32>(v[k]);  // g++ 12 at -O2 omits the rounding of two adjacent
+                                                        // elements that it computes as one vector
         v[k] = rounded;
     }
     const f64 length = length_of(v);

@@ -78,7 +78,7 @@ struct packer {
         stream.avail_in = static_cast<u32>(rows.size());
         packed.resize(std::max(packed.size(), rows.size() + rows.size() / 8 + 1024));
         std::size_t written = 0;
-        do {  // one iteration, except for incompressible pixels
+        do {  // there is one iteration, except for incompressible pixels
             if (written == packed.size()) packed.resize(packed.size() * 2);
             stream.next_out = packed.data() + written;
             stream.avail_out = static_cast<u32>(packed.size() - written);

@@ -74,8 +74,8 @@ struct liveness_report {
 // run's lock, or knows that no process of the run is alive. Files are moved by rename(2) within one file
 // system; account.json is written atomically before the first move. A crash between any two steps leaves the
 // remaining files in the run's folder, and the next call continues.
-// Bounded: the newest `most_lost_runs` are kept, each with at most `most_lost_bytes`; the oldest logs are
-// removed first.
+// The number and size of lost runs are limited: the newest `most_lost_runs` are kept, each with at most
+// `most_lost_bytes`; the oldest logs are removed first.
 
 inline constexpr std::size_t most_lost_runs = 10;
 inline constexpr u64 most_lost_bytes = u64{64} << 20U;

@@ -26,9 +26,10 @@ struct attached_block {
     u32 index = 0;  ///< index of the link or asset in the control block
     std::string name;
     device::memory_handle memory;
-    u64 canary_bytes = 0;       ///< bytes of the canary at the end of each slot of a ring; 0: no canaries
-    bool others_write = false;  ///< processes other than one instance of the producer can write into canaries
-    bool readers_write = false;  ///< a reader is among these processes
+    u64 canary_bytes = 0;  ///< size in bytes of the canary at the end of each slot of a ring; 0: no canaries
+    /// true if processes other than one instance of the producer can write into the canaries
+    bool others_write = false;
+    bool readers_write = false;  ///< a reader is among the processes that can write into the canaries
 };
 
 struct attached {
@@ -63,7 +64,8 @@ struct mapped_link {
     /// the canaries are planted again for each frame, because several processes can write to them: instances
     /// of the producer, or readers
     bool others_write = false;
-    bool readers_write = false;  ///< a reader is among these processes, according to the plan
+    /// according to the plan, a reader is among the processes that can write into the canaries
+    bool readers_write = false;
     /// for a ring on another GPU: one slot on this process's GPU (stages/runner/depth_governor.hpp);
     /// otherwise null
     std::unique_ptr<device::mapping> staging;
@@ -79,7 +81,7 @@ struct mapped_link {
 [[nodiscard]] mapped_link map_link(const shm::control_block& c, const attached_block& block,
                                    device::context& on, device::access wanted);
 
-/// Returns the bits of shm::memory_guard that follow from the way in which a process has mapped its rings.
+/// Returns the bits of shm::memory_guard that describe how a process has mapped its rings.
 [[nodiscard]] u32 guards_of(std::span<const mapped_link> inputs,
                             std::span<const mapped_link> outputs) noexcept;
 

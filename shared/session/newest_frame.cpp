@@ -118,8 +118,8 @@ bool newest_reader::acquire(u64 only) {
     next_ = slot_.ring_sequence + 1;
     torn_words_ = 0;
     crash_here(crash_point::latest_leased);
-    // Read under the lease: if the lease is revoked in the meantime, this value may belong to another frame,
-    // and is discarded.
+    // This value is read under the lease: if the lease is revoked in the meantime, the value may belong to
+    // another frame, and is discarded.
     is_tombstone_ = header().meta.is_tombstone();
     return true;
 }

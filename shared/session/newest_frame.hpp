@@ -24,9 +24,9 @@ namespace carousel::session {
 // two checks of its status word, releases the lease. Such a member never blocks a producer. The data that was
 // read belongs to the frame only if release() returns `whole`. The lease may have been revoked in the
 // meantime, because the reader was too slow; and a status word or a header that does not match means that
-// another process has written to the slot. Not thread-safe: one thread at a time. Crash: a lease that a dead
-// or stopped process leaves is revoked by a process that finds it too old, or by the supervisor together with
-// its place in the group (ring/latest.hpp).
+// another process has written to the slot. Not thread-safe: one thread at a time. Crash: a dead or stopped
+// process leaves a lease. A process that finds this lease too old revokes it, or the supervisor revokes it
+// when it frees the place in the group (ring/latest.hpp).
 
 enum class read_result : u8 {
     whole,
@@ -69,7 +69,7 @@ public:
         torn_words_ = *words();
     }
     [[nodiscard]] read_result release();
-    /// Number of times that the status word of the last frame did not match.
+    /// How often the status word of the last frame did not match.
     [[nodiscard]] u32 torn_words() const noexcept { return torn_words_; }
     /// Frames below this ring sequence are not leased any more.
     [[nodiscard]] u64 next() const noexcept { return next_; }

@@ -19,7 +19,7 @@ namespace carousel::session {
 struct torn_input {
     std::string_view ring;   ///< name of the ring
     std::string_view maker;  ///< the stage that fills the slot
-    bool differs = false;    ///< the CPU reads a word other than the expected one: differs_now()
+    bool differs = false;    ///< true if the CPU reads a word other than the expected one (differs_now())
 };
 
 /// To be called while the slot is still leased. Returns false if the CPU can't read the memory (which is on a
@@ -50,7 +50,8 @@ public:
     [[nodiscard]] device::status_step step(const ring::job& j, u32 frame, device::status_state state) const;
     /// Counts and logs words that did not match since the last call for `frame`. Called while the inputs are
     /// leased, so that no process is permitted to fill their slots in the meantime. If a helper has already
-    /// released the inputs, a word may differ for that reason, and then an unaffected ring may be named.
+    /// released the inputs, a word may differ for that reason; the log line may then name a ring that is not
+    /// affected.
     void report(const ring::job& j, u32 frame);
 
 private:

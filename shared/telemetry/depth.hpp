@@ -1,9 +1,9 @@
 #pragma once
 // The number of frames that a stage's process keeps in flight, the number of frames by which the process is
-// ahead of its readers, and the reason for these numbers. Also the way in which the process submits a frame's
-// work to its GPU, if there is a choice. All these values are in one word of the process's entry; only the
-// process writes this word (stages/runner/depth_governor.hpp chooses the values). A copy of the word may be
-// arbitrarily old: no protocol word and no timeout depends on it.
+// ahead of its readers, and the reason for these numbers. If there is a choice, also the way in which the
+// process submits a frame's work to its GPU. All these values are in one word of the process's entry; only
+// the process writes this word (stages/runner/depth_governor.hpp chooses the values). A copy of the word may
+// be arbitrarily old: no protocol word and no timeout depends on it.
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #pragma once
 // Latency histograms in shared memory: log-linear, 8 buckets per octave from 1 us to over an hour, so the
-// relative error of a percentile is at most 1/8. A sample is one relaxed add; any process may read at any
-// time.
+// relative error of a percentile is at most 1/8. Counting a sample is one relaxed add; any process may read
+// the counts at any time.
 
 #include <bit>
 

@@ -216,7 +216,7 @@ void read_link(const shm::control_block& c, const shm::link_block& l, link_view&
     out.tail = load(l.tail);
     out.committed = relaxed(l.committed);
     const u32 blocking = std::min(l.blocking, shm::max_blocking);
-    // Only read through this view: the block may be mapped for reading.
+    // The block is only read through this view, because it may be mapped read-only.
     const ring::link_ref at(const_cast<shm::control_block&>(c), static_cast<u32>(&l - c.link));
     out.slots.resize(std::min(l.slots, shm::max_slots));
     out.newest = out.tail;
@@ -350,7 +350,7 @@ std::string describe_exit_note(u64 note) {
                            : fmt::format("signal {}", decoded.signal);
 }
 
-// Makes one store, so an observer reads the run either without an end or with its complete exit code.
+// Makes one store, so an observer reads either that the run has not ended, or its complete exit code.
 void note_end(shm::control_block& c, int exit_code) noexcept {
     const u64 pid = c.supervisor.load(std::memory_order_relaxed) & 0xFFFF'FFFFU;
     c.supervisor.store(pid | end_mark(static_cast<u8>(exit_code)), std::memory_order_release);

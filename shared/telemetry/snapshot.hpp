@@ -137,7 +137,7 @@ struct snapshot {
 };
 
 [[nodiscard]] snapshot read_snapshot(const shm::control_block& c);
-/// The same, reusing the memory of `out`.
+/// Like read_snapshot() above, but reuses the memory of `out`.
 void read_snapshot(const shm::control_block& c, snapshot& out);
 
 /// Returns the quantile p (0..1) of the samples in `b` in milliseconds; 0 if there are none.

@@ -25,8 +25,8 @@ public:
         bytes_ = bytes == 0 ? 1 : bytes;
         void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (at == MAP_FAILED) {
-            const int why = errno;  // saved now, because available_host_bytes() reads files and overwrites
-                                    // errno
+            // errno is saved now, because available_host_bytes() reads files and changes it
+            const int why = errno;
             throw device_error(fmt::format(
                 "CPU backend: no {} bytes of memory: {}; {:.1f} MiB are free; use a smaller size", bytes_,
                 no_memory_text(why), static_cast<double>(available_host_bytes()) / 1048576.0));

@@ -68,7 +68,7 @@ struct driver_api {
 /// function.
 [[nodiscard]] const driver_api& driver();
 
-/// Both enumerations use the same numbers.
+/// cudaError_t and CUresult use the same numbers.
 [[nodiscard]] inline cudaError_t as_runtime(CUresult result) noexcept {
     return static_cast<cudaError_t>(result);
 }

@@ -219,7 +219,7 @@ void open_gpu(const gpu& on) {
     bound = {on.ordinal, current_context()};
     unsigned flags = 0;
     CAROUSEL_CUDA_SETUP(on.label(), cudaGetDeviceFlags(&flags));
-    // This is needed if other code in this process has created the context earlier.
+    // The flags must be set here if other code in this process has created the context earlier.
     if ((flags & cudaDeviceScheduleMask) != cudaDeviceScheduleBlockingSync) {
         CAROUSEL_CUDA_SETUP(on.label(), cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
     }

@@ -23,8 +23,8 @@ struct gpu {
     bool unified_addressing = false, integrated = false;
 
     [[nodiscard]] std::string label() const;  ///< "NVIDIA H200 (cuda:0)"
-    /// Makes this GPU the calling thread's current GPU; otherwise CUDA calls of a new thread would open a
-    /// context on GPU 0. Throws cuda_error.
+    /// Makes this GPU the calling thread's current GPU. Without this call, CUDA calls of a new thread would
+    /// open a context on GPU 0. Throws cuda_error.
     void bind() const;
     [[nodiscard]] bool try_bind() const noexcept;
     /// Returns the value of a driver attribute; 0 if the attribute is unknown.
@@ -43,7 +43,7 @@ struct gpu {
 /// Throws device_error.
 void open_gpu(const gpu& on);
 
-/// Returns true if the GPU `from` can read and write memory of the GPU `to`. Otherwise sets `why` to the
+/// Returns true if the GPU `from` can read and write memory of the GPU `to`. If it cannot, sets `why` to the
 /// reason, for an error message.
 [[nodiscard]] bool has_peer_access(const gpu& from, const gpu& to, std::string& why);
 

@@ -271,7 +271,8 @@ void vmm_range::map(CUmemGenericAllocationHandle memory, u64 offset, u64 bytes, 
 
 vmm_range::~vmm_range() {
     if (!on_.try_bind()) return;
-    const driver_api& api = driver();  // cannot throw, because it was resolved before this object was made
+    // driver() cannot throw, because it has resolved the functions before this object was made
+    const driver_api& api = driver();
     for (const part& p : parts_) CAROUSEL_CUDA_LOG(as_runtime(api.unmap(p.at, p.bytes)));
     CAROUSEL_CUDA_LOG(as_runtime(api.free_address(at_, bytes_)));
 }
@@ -332,7 +333,8 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     }
     memory.valid = true;
     {
-        vmm_range range(on_, made.bytes);  // mapped only to clear the memory: status words start as 0
+        // the memory is mapped only to clear it, because status words start as 0
+        vmm_range range(on_, made.bytes);
         range.map(memory.value, 0, made.bytes, access::write);
         CAROUSEL_CUDA_SETUP(on_.label(), cudaMemset(range.data(), 0, made.bytes));
         CAROUSEL_CUDA_SETUP(on_.label(), cudaDeviceSynchronize());

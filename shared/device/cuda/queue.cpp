@@ -39,7 +39,7 @@ void queue::status(const status_step& step) {
 
 void guarded_status(device::queue& q, const status_step& step, std::span<const canary_step> canaries) {
     auto& own = static_cast<queue&>(q);
-    own.bind();  // bound before the capability query, which refers to the current device
+    own.bind();  // called before the capability query, because that query refers to the current device
     CAROUSEL_CUDA_RUN(own.label(), launch_guarded(q, step, canaries));
 }
 
