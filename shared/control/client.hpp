@@ -14,9 +14,9 @@
 
 namespace carousel::run {
 
-// Client of a run's supervisor: one request and one reply over its control socket (SOCK_SEQPACKET), each
-// JSON. Every wait has a timeout. Used by the commands, the viewer and the dashboard. May be used by any
-// process of the user, from any thread.
+// A client of a run's supervisor sends one request over the supervisor's control socket (SOCK_SEQPACKET) and
+// receives one reply, both in JSON. Every wait has a timeout. Used by the commands, the viewer and the
+// dashboard. May be used by any process of the user, from any thread.
 
 class client {
 public:
@@ -96,7 +96,8 @@ private:
     record run_;
     access access_;
     std::shared_ptr<const mapped_block> mapped_;
-    std::optional<u32> alone_;  ///< if set, the supervisor has ended, and this number of stages continue
+    /// if set, the supervisor has ended, and the value is the number of stages that continue
+    std::optional<u32> alone_;
 };
 
 }  // namespace carousel::run

@@ -43,8 +43,8 @@ struct mapped_ring {
                                    const std::string& stage, u64 patience_ns = 2 * ns_per_s);
 
 // How a viewer gets the memory of a ring: one request and one answer with file descriptors over
-// DIR/control.sock. The connection stays open; its end frees the viewer's place in the ring. This file writes
-// and reads request and answer.
+// DIR/control.sock. The connection stays open; when it ends, the viewer's place in the ring becomes free.
+// This file writes and reads request and answer.
 //   {"type": "tap", "stage": "fragment"}            "": the ring that the last sink reads
 //   {"ok": true, "run_id": "...", "link": 2, "stage": "fragment", "entry": 900, "format": {...},
 //    "memory": {...}, "device": {"kind": "cpu", "uuid": "", "ordinal": 0}}     "memory": memory_message.hpp

@@ -49,7 +49,8 @@ BOOST_DESCRIBE_STRUCT(parameters_request, (), ())
 struct set_request {
     static constexpr const char* type = "set";
     static constexpr field_rules rules{.sparse = true};
-    nlohmann::json values = nlohmann::json::object();  ///< by name; the receiver checks them by the schema
+    /// values by parameter name; the receiver checks them against the schema
+    nlohmann::json values = nlohmann::json::object();
     bool reset = false;  ///< first resets all values to those at the start of the run
 };
 BOOST_DESCRIBE_STRUCT(set_request, (), (values, reset))
@@ -117,7 +118,7 @@ using request = std::variant<ps_request, parameters_request, set_request, trace_
 /// The name of the request's command: "ps", "stop".
 [[nodiscard]] const char* command_of(const request& r) noexcept;
 [[nodiscard]] nlohmann::json to_json(const request& r);
-/// The same request for another stage; a request without a stage is returned unchanged.
+/// Returns the request with `stage` as its stage; a request that names no stage is returned unchanged.
 [[nodiscard]] request of_stage(request r, const std::string& stage);
 
 /// Throws config_error if the message cannot be read, or names an unknown command or fault.
@@ -125,7 +126,8 @@ using request = std::variant<ps_request, parameters_request, set_request, trace_
 /// Returns the text of the refusal for an exception of read_request().
 [[nodiscard]] std::string unreadable_request(const std::exception& why);
 
-// The supervisor's verdict on a request: carried out, or refused and why. This file writes and reads it.
+// The supervisor's answer to a request: the request was carried out, or it was refused, with the reason. This
+// file writes and reads it.
 //   {"ok": true, "message": "..."}
 //   {"ok": false, "code": 2, "message": "..."}      "code": an exit code
 // With "later": true the request can be repeated. Answers with more content (parameters, ps_message.hpp,
@@ -160,8 +162,8 @@ public:
 //   {"type": "parameters"}     -> {"ok": true, "schema": {...}, "values": {...}, "number": 3, "from": 120}
 //   {"type": "set", "values": {"spin": 0.5}}  -> the same, and "message": "spin is 0.5 from frame 120 on"
 //   {"type": "set", "reset": true}            -> the same: all values as at the start of the run
-// A refusal has changed nothing. A request that is refused with "later": true can be retried: too many
-// changes already wait for future frames.
+// A refusal has changed nothing. If a request is refused with "later": true because too many changes already
+// wait for future frames, it can be retried.
 
 struct parameter_state {
     ring::parameter_schema schema;                     ///< empty: this pipeline has no parameters

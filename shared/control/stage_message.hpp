@@ -119,7 +119,7 @@ struct attach_message {
         nlohmann::json format;
     };
     struct sampled_input {
-        std::string stage;  ///< as named in the pipeline file
+        std::string stage;  ///< the stage's name in the pipeline file
         nlohmann::json format;
         bool described = true;  ///< configure() gets the format; false if the sampled stage is downstream
     };
@@ -139,7 +139,7 @@ struct attach_message {
     nlohmann::json depth;         ///< limits of the frames in flight; null: the limits in the control block
                                   ///< apply
     int control = -1;             ///< for a port's program: index of the control block's descriptor
-    i32 pid = 0;                  ///< for a port's program: the pid in its entry
+    i32 pid = 0;                  ///< for a port's program: the pid in the program's entry
     bool ok = true;
     nlohmann::json links = nlohmann::json::array(), assets = nlohmann::json::array(),
                    kept = nlohmann::json::array();

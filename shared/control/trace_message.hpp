@@ -25,7 +25,7 @@ BOOST_DESCRIBE_STRUCT(trace_note, (), (time_ns, kind, seat, epoch, pid, text))
 
 struct trace_answer {
     std::string run_id;
-    u64 created_ns = 0;  ///< of the run's present control block
+    u64 created_ns = 0;  ///< the time when the run's present control block was created
     std::string state;   ///< of the run
     std::vector<trace_note> notes;
     u64 next = 0;  ///< number of the last of these notes; send it as trace_request::since

@@ -39,8 +39,9 @@ inline constexpr u64 ns_per_s = 1'000'000'000;
 // so far in the past that the writer is immediately considered stopped.
 
 struct clock_identity {
-    std::string time_namespace;         ///< "time:[4026531834]"; empty: unknown (no /proc, Linux before 5.6)
-    std::optional<i64> offset_ns = {};  ///< CLOCK_MONOTONIC of this namespace minus that of the initial one
+    std::string time_namespace;  ///< "time:[4026531834]"; empty: unknown (no /proc, Linux before 5.6)
+    /// CLOCK_MONOTONIC in this namespace minus CLOCK_MONOTONIC in the initial namespace
+    std::optional<i64> offset_ns = {};
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC. No namespace shifts CLOCK_REALTIME, but a step of the system
     /// time changes the difference, so compare only values that were read at about the same time.
     std::optional<i64> realtime_ns = {};

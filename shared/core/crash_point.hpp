@@ -1,5 +1,5 @@
 #pragma once
-// Named points at which a test can make a process crash. They are between any two steps of the
+// Named points at which a test can make a process crash. There is a crash point between any two steps of the
 // protocol, of attaching, of set-up and of shutdown. Crash points are in every build, so that the tested
 // program is the shipped one; without a plan a crash point costs one load and one branch that is never taken.
 // -DCAROUSEL_CRASH_POINTS=OFF removes them. The plan is a text file, named by CAROUSEL_CRASH_PLAN; a line is

@@ -32,7 +32,8 @@ concept described_struct = std::is_class_v<T> && boost::describe::has_describe_m
 /// field_rules rules{...}`.
 struct field_rules {
     bool missing_is_default = false;  ///< reading: a missing member keeps its initial value
-    bool sparse = false;         ///< as above; in addition, writing omits a member that has its initial value
+    /// like missing_is_default; in addition, writing omits a member that has its initial value
+    bool sparse = false;
     bool empty_is_null = false;  ///< true: an empty std::optional is written as null; false: it is omitted
 };
 

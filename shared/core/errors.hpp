@@ -19,7 +19,7 @@ namespace exit_code {
 inline constexpr int ok = 0;
 inline constexpr int stage_failed = 1;  ///< a required stage failed permanently
 inline constexpr int usage = 2;         ///< the command line, pipeline file or configuration is invalid
-inline constexpr int no_device = 3;     ///< no such device or display, or it is unusable
+inline constexpr int no_device = 3;     ///< the device or display does not exist or cannot be used
 /// every frame arrived, but some frames were abandoned and arrived as tombstones, without a picture
 inline constexpr int frames_abandoned = 4;
 inline constexpr int gpu_fault = 70;        ///< a stage's GPU work failed (illegal address, trap, ...)
@@ -91,8 +91,8 @@ public:
 /// Carousel.
 [[nodiscard]] std::string unexpected_text(const std::exception& e);
 
-// A full disk is not a fault of the frame being written: code that meets one throws disk_full_error, and the
-// runner of a stage waits until there is room (stages/runner/running_clock.hpp).
+// A full disk is not a fault of the frame being written: code that finds the disk full throws
+// disk_full_error, and the runner of a stage waits until there is room (stages/runner/running_clock.hpp).
 
 /// Time for which a run still waits for disk space after its end has been requested. A stage stops retrying
 /// its writes after that time; its supervisor ends the stage one second later, so that no signal interrupts a

@@ -82,8 +82,8 @@ int write_parts(int fd, std::initializer_list<std::span<const std::byte>> parts)
     return 0;
 }
 
-/// Some file systems report a full disk only at close(). Closes the file. Returns `failed` if that is not 0,
-/// otherwise the error number of close(), or 0.
+/// Some file systems report a full disk only at close(). Closes the file. Returns `failed` if it is not 0. If
+/// it is 0, returns the error number of close(), or 0.
 int close_output(int fd, int failed) noexcept { return ::close(fd) != 0 && failed == 0 ? errno : failed; }
 
 int open_temporary(const std::string& path) noexcept {

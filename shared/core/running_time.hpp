@@ -18,8 +18,8 @@ public:
     /// `longest_ns`: upper bound of the time between two calls of consume_gap() in a process that runs.
     explicit running_time(u64 longest_ns) noexcept : longest_ns_(longest_ns) {}
 
-    /// To be called regularly, on one thread. Returns the time in ns by which the pause since the last call
-    /// exceeds the bound, for later_by_gap(). 0 in the first call.
+    /// Must be called regularly, always on the same thread. Returns the time in ns by which the pause since
+    /// the last call exceeds the bound, for later_by_gap(). 0 in the first call.
     [[nodiscard]] u64 consume_gap(u64 now) noexcept {
         const u64 called = called_ns_.load(std::memory_order_relaxed);
         const u64 pause = called != 0 && now > called ? now - called : 0;

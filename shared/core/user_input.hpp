@@ -22,8 +22,8 @@ namespace carousel {
 /// a percent sign. If a program prepends a folder to a pattern that the user wrote, it must convert the
 /// folder with this function, because the folder is not a pattern.
 [[nodiscard]] std::string as_pattern(std::string_view text);
-/// If the pattern has no placeholder for a number, returns the text that the pattern stands for; otherwise
-/// nothing.
+/// If the pattern has no placeholder for a number, returns the text that the pattern stands for. If it has
+/// one, returns nothing.
 [[nodiscard]] std::optional<std::string> literal_text(std::string_view pattern);
 /// Returns the pattern as an absolute path without "." and ".."; percent signs of the working directory are
 /// escaped.
@@ -37,10 +37,10 @@ namespace carousel {
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// Returns the candidate that the user probably meant, or "" if there is none. If `word` was renamed and its
-/// new name is a candidate, this is the new name. Otherwise it is the candidate nearest to `word` (regardless
+/// new name is a candidate, this is the new name. If not, it is the candidate nearest to `word` (regardless
 /// of case) if the distance is at most a third of the word's length (but one edit is always allowed), or a
-/// candidate that begins with `word` if the word has 3 characters or more. Of several equally near candidates
-/// it is the first.
+/// candidate that begins with `word` if the word has 3 characters or more. If several candidates are equally
+/// near, it is the first of them.
 [[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 /// Returns "; did you mean \"X\"?" for the end of a message, or "" if no candidate is near.

@@ -78,8 +78,8 @@ struct canary_step {
 inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs and outputs
 
 /// Enqueues the same step as queue::status(), and in addition a check of each canary; there may be at most
-/// `most_canaries`. The checks run after the work that is already in the queue and before later work. They
-/// have no order relative to the status words or to each other.
+/// `most_canaries`. The checks run after the work that is already in the queue and before later work. The
+/// checks have no order relative to the status words or to each other.
 ///
 /// If `at_once` is true, a CPU checks the canaries immediately, on the calling thread. This is for callers
 /// that do the work themselves instead of enqueuing it. In that case no entry of the queue may still use one

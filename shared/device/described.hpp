@@ -1,5 +1,5 @@
 #pragma once
-// Names of the enumerators and members in backend.hpp for messages (core/described.hpp). They are in this
+// Names of the enumerators and members in backend.hpp for messages (core/described.hpp). These names are in a
 // separate file because backend.hpp is installed and must not need Boost or JSON.
 
 #include "core/described.hpp"

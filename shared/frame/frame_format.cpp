@@ -245,8 +245,8 @@ frame_format frame_format::from_json(std::string_view text) {
     } catch (const nlohmann::json::exception& e) {
         throw config_error(fmt::format("frame format: not a description of a payload: {}", e.what()));
     }
-    // Offsets come from another process: they must equal the offsets that this build would choose, otherwise
-    // a plane could lie anywhere.
+    // Offsets come from another process: they must equal the offsets that this build would choose, because a
+    // plane with another offset could lie anywhere.
     frame_format own = format;
     (void)own.lay_out();
     for (std::size_t i = 0; i < own.planes.size(); ++i) {

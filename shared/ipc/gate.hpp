@@ -6,8 +6,8 @@
 //   deadline    time of CLOCK_MONOTONIC at which the stream continues in any case
 // A stream continues when the word is no longer PENDING(g), and later kernels may read the reason. A stream
 // never waits for another client process: its own process opens the gate, and closes it when the permit is
-// granted or the timeout has expired. If that process fails to do so (because its thread does
-// not run), the holder closes the gate, one second late.
+// granted or the timeout has expired. If that process fails to close the gate (because its thread does
+// not run), the holder closes it, one second late.
 // step                       | a crash right after it leaves     | repaired by
 // the deadline, far          | a deadline that no process reads  | not needed
 // PENDING                    | a gate at which no stream waits   | the next client with that entry continues

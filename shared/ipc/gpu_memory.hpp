@@ -3,8 +3,8 @@
 // and helper programs for the holder, because the holder itself never calls the driver. These programs
 // allocate the memory and repair its words.
 //
-// All GPU memory of a space is one allocation. It is zeroed when it is created, because a zeroed queue is an
-// empty queue. The directory (space_block.hpp) has the offsets; freed memory is never reused.
+// All GPU memory of a space is one allocation. This memory is zeroed when it is created, because a zeroed
+// queue is an empty queue. The directory (space_block.hpp) has the offsets; freed memory is never reused.
 
 #include <optional>
 #include <string>
@@ -22,8 +22,8 @@ struct gpu_memory {
     std::string uuid;  ///< uuid of the GPU, 32 hex digits
 };
 
-/// A repair process that has been started. It begins its work when it receives its instructions, then replies
-/// {"repaired": true}, and exits. It also exits when its socket is closed.
+/// A repair process that has been started. The process begins its work when it receives its instructions,
+/// then replies {"repaired": true}, and exits. The process also exits when its socket is closed.
 struct gpu_repairer {
     shm::process_id process;
     shm::unique_fd pidfd, socket;
@@ -42,8 +42,8 @@ public:
     virtual void reap(const gpu_repairer& m) = 0;
 };
 
-/// The instructions for a repair process. They are sent with two descriptors: first that of the space's
-/// memory, then that of its GPU memory.
+/// The instructions for a repair process. The instructions are sent with two descriptors: first that of the
+/// space's memory, then that of its GPU memory.
 struct repair_order {
     std::vector<u32> epochs;
 };

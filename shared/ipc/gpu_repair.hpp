@@ -40,8 +40,8 @@ public:
 
     /// Adds a FENCED entry: all words of its client are repaired, except those on the GPU.
     void add(u32 entry, u32 epoch) { waiting_.push_back({entry, epoch}); }
-    /// Returns descriptors of repair processes that advance() has started. The caller must poll them. It must
-    /// call advance() when one of them is readable, and also periodically.
+    /// Returns descriptors of repair processes that advance() has started. The caller must poll them. The
+    /// caller must call advance() when one of these descriptors is readable, and also periodically.
     [[nodiscard]] std::vector<const shm::unique_fd*> fresh();
     /// Does all work that is possible now, without waiting. Returns the entries whose repair is complete.
     [[nodiscard]] std::vector<u32> advance(memory& space, int gpu_fd);

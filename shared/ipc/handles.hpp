@@ -97,7 +97,7 @@ public:
     ~held_block() { release(); }
     void release() noexcept;
     /// Offset in bytes from the start of the space, or, for a GPU pool, from the start of the space's GPU
-    /// memory. It is the same in every process.
+    /// memory. The offset is the same in every process.
     [[nodiscard]] u64 offset() const noexcept { return what_[2]; }
     /// The block's memory: it consists of whole units, has at least the requested size, and contains the
     /// bytes that the previous owner left. For a GPU pool it is a device pointer of this process; without a

@@ -3,8 +3,8 @@
 // region over it. A process that has the descriptor can pass it to others; the memory exists as long as any
 // process has it.
 //
-// A forked child doesn't inherit the mapping (MADV_DONTFORK), because the child is not a client, and could
-// otherwise change words after its parent's fence.
+// A forked child doesn't inherit the mapping (MADV_DONTFORK), because the child is not a client: with the
+// mapping it could change words after its parent's fence.
 
 #include <memory>
 #include <string>

@@ -50,8 +50,8 @@ CAROUSEL_SIDE void count_once(typename Side::word& tally, u64 place, u64 round) 
     if ((before & ((u64{1} << 40) - 1)) == mark) return;
     (void)Side::cas(tally, before, ((before >> 40U) + 1) << 40U | mark);
 }
-/// To be called when the place is no longer LOST. It clears the record of the last place, because a later
-/// loss at this place is a different one, although its round may compare equal.
+/// To be called when the place is no longer LOST. Clears the record of the last place, because a later loss
+/// at this place is a different loss, although its round may compare equal.
 template <class Side>
 CAROUSEL_SIDE void count_done(typename Side::word& tally) {
     const u64 before = Side::load(tally);

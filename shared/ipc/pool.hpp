@@ -89,7 +89,7 @@ public:
         const u64 n = div_ceil(bytes, b_->unit_bytes);
         return n == 0 ? 1 : n > b_->units ? b_->units + 1 : static_cast<u32>(n);
     }
-    /// Not a snapshot, because other processes continue meanwhile.
+    /// The result is not a snapshot, because other processes continue meanwhile.
     [[nodiscard]] pool_use use() const;
     /// The epochs of the owners, one entry per block.
     [[nodiscard]] std::vector<u32> owners() const;

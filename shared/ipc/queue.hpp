@@ -13,11 +13,11 @@
 // and commit deliver at least once: elements that a dead process had leased are delivered again, and
 // committed once.
 //
-// Order: a consumer takes the first READY cell in the order of tickets. It doesn't skip a CLAIMED cell,
-// because its producer may have published further elements in later cells meanwhile. So consumers take the
-// elements of one producer (one thread) in the order in which the producer pushed them; only redelivered
-// elements are out of order. A producer that pauses between its claim and its publication blocks the elements
-// in the following cells; claimers() returns the epoch of such a producer.
+// Order: a consumer takes the first READY cell in the order of tickets. The consumer doesn't skip a CLAIMED
+// cell, because the producer of that cell may have published further elements in later cells meanwhile. So
+// consumers take the elements of one producer (one thread) in the order in which the producer pushed them;
+// only redelivered elements are out of order. A producer that pauses between its claim and its publication
+// blocks the elements in the following cells; claimers() returns the epoch of such a producer.
 //
 // clang-format off
 // step                          | a crash right after it leaves         | repaired by

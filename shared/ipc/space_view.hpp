@@ -14,7 +14,7 @@
 
 namespace carousel::ipc {
 
-/// The objects of one primitive that a client holds.
+/// The objects that one client holds of one primitive.
 struct holding {
     std::string primitive;
     std::string as;  ///< "permits", "in line", "blocks", "claimed", "popping", "leased", "tasks", ...
@@ -43,7 +43,7 @@ struct space_view {
     u64 incarnations = 0;  ///< how many holders the space has had: 1 until it is taken over
     u64 bytes = 0, free_bytes = 0;
     u64 gpu_bytes = 0, gpu_free_bytes = 0;  ///< bytes of the space's GPU memory; 0: none
-    bool truncated = false;                 ///< the view exceeds one message: holdings are omitted
+    bool truncated = false;  ///< the complete view would exceed one message, so the holdings are omitted
     std::vector<client_view> clients = {};
     std::vector<primitive_view> primitives = {};
 };

@@ -16,9 +16,10 @@
 // between the CAS that claims its place and the CAS that publishes it, and is read between the CAS that takes
 // it and the CAS that frees it.
 //
-// A word is changed only by CPUs or only by kernels, because the atomics of one side are not atomic for the
-// other. The steps of the primitives that both sides use are templates (queue_body.hpp, task_body.hpp). Their
-// parameter Side provides the operations on words: cpu_words (below), or the class for the GPU (cuda/).
+// A word is changed only by CPUs or only by kernels, because an atomic operation of a CPU is not atomic for a
+// kernel, and vice versa. The steps of the primitives that both sides use are templates (queue_body.hpp,
+// task_body.hpp). Their parameter Side provides the operations on words: cpu_words (below), or the class for
+// the GPU (cuda/).
 
 #include <atomic>
 

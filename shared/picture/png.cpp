@@ -57,7 +57,7 @@ u32 join_adler(u32 first, u32 second, u64 length) {
     return static_cast<u32>(b << 16U | a);
 }
 
-/// Work memory for compression, in addition to the pixels. Kept per thread, since it would otherwise be
+/// Work memory for compression, in addition to the pixels. The memory is kept per thread, so that it is not
 /// mapped again for each stripe.
 struct packer {
     isal_zstream stream;

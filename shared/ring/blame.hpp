@@ -11,9 +11,9 @@ namespace carousel::ring {
 
 /// Calls fn(word, raw, generation) for each word by which the stage leases the frame `ring_sequence`: the
 /// words at its inputs and, for a source, the word of the number. The word is read only once, and `raw` is
-/// the value read: a caller that changes the word must CAS from exactly that value; otherwise it would
-/// overwrite a change that a successor has made in the meantime. If the generation in the word is older than
-/// the frame's `generation`, the word means WAIT (see lease_word::seen_at).
+/// the value read: a caller that changes the word must CAS from exactly that value, because a CAS from any
+/// other value could overwrite a change that a successor has made in the meantime. If the generation in the
+/// word is older than the frame's `generation`, the word means WAIT (see lease_word::seen_at).
 template <typename F>
 void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& fn) {
     const shm::stage_block& b = c.stage[std::min(stage, shm::max_stages - 1)];
@@ -39,10 +39,10 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& 
     }
 }
 
-/// Does nothing if another process has leased the frame since the death. Otherwise adds an attempt to the
-/// frame if it was the only one in flight (`single`), and marks it to be leased alone if it was not. A frame
-/// that a successor has leased is not changed. `between` is for tests and is called between the read of a
-/// word and its change.
+/// Does nothing if another process has leased the frame since the death. If none has, adds an attempt to the
+/// frame if it was the only frame in flight (`single`), and marks it to be leased alone if it was not. A
+/// frame that a successor has leased is not changed. `between` is for tests and is called between the read of
+/// a word and its change.
 void blame_waiting(shm::control_block& c, u32 stage, u64 ring_sequence, bool single,
                    const std::function<void()>& between = {});
 

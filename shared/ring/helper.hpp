@@ -1,7 +1,7 @@
 #pragma once
-// Commits by an observing consumer: a live member of a blocking group that would otherwise be idle polls the
-// events of the frames that it waits for, and commits those frames itself. So a frame is not delayed if its
-// owner is busy, is descheduled, or dies right after submitting it.
+// Commits by an observing consumer: a live member of a blocking group, while it has no other work, polls
+// the events of the frames that it waits for, and commits those frames itself. So a frame is not
+// delayed if its owner is busy, is descheduled, or dies right after submitting it.
 //
 // The correctness depends on this order (if a step is omitted, frames tear):
 //   1. read S = FILL(job, v);

@@ -1,7 +1,7 @@
 #pragma once
 // A member of a `latest` group: a viewer, or a display that may skip frames. A member joins and leaves at any
-// time, leases only the newest READY frame (if that frame is newer than the member's last one), and never
-// blocks a producer: its lease is revocable after latest_lease_ms.
+// time, leases only the newest READY frame (if that frame is newer than the last frame that the member
+// leased), and never blocks a producer: its lease is revocable after latest_lease_ms.
 //
 // Sync point: a lease is a CAS on the group word. sweep() closes that word before it frees the slot, so a
 // lease either pins the slot or fails. After a revocation (LEASED -> SKIPPED by any process) the member's own

@@ -115,8 +115,9 @@ bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
     return true;
 }
 
-// Changes no word: below the tail every word is DONE or SKIPPED, because (a) closes it before it moves the
-// tail. A word that is WAIT belongs to a frame at or beyond the tail, whatever the frame's header contains.
+// Changes no word: below the tail every word is DONE or SKIPPED, because sweep() moves the tail only after
+// done_in_all_groups() has returned true. A word that is WAIT belongs to a frame at or beyond the tail,
+// whatever the frame's header contains.
 bool link_ref::has_passed_all_groups(u32 slot, u32 generation) const noexcept {
     for (u32 g = 0; g < blocking_; ++g) {
         const lease_state s = lease_word::of(load(link_->group[slot][g])).seen_at(generation).state;
@@ -171,8 +172,9 @@ bool link_ref::is_awaited(u32 slot) const noexcept {
     return false;
 }
 
-// (b) before (c). All groups have passed a slot that is below the tail. The check here makes sure that a
-// wrong ring_sequence in a header neither frees nor closes a frame that a group still needs.
+// The latest columns are closed (b) before the slot is freed (c). All groups have passed a slot that is below
+// the tail. The check here makes sure that a wrong ring_sequence in a header neither frees nor closes a frame
+// that a group still needs.
 bool link_ref::free_below(u64 tail, u32 slot, shm::block_open_late& open) noexcept {
     const u64 raw = load(link_->slot[slot]);
     const slot_word w = slot_word::of(raw);
@@ -195,7 +197,8 @@ bool link_ref::sweep() noexcept {
     ready_map ready;
     read_ready(ready);
     u64 t = ready.tail;
-    // (a) is done before (c): in the other order a crash between them would lose the tail.
+    // The tail is moved (a) before slots are freed (c): in the other order a crash between the two would lose
+    // the tail.
     for (u32 k = 0; k < window_; ++k) {
         const slot_ref& s = ready.at[k];
         if (!s || !done_in_all_groups(s)) break;
@@ -214,7 +217,8 @@ bool link_ref::sweep() noexcept {
     const u32 newest = newest_for_latest(t);
     for (u32 k = 0; k < slots_; ++k)
         if (k != newest) changed |= free_below(t, k, open);
-    // The newest frame's slot is checked after the other slots, because one of these may have been freed.
+    // The newest frame's slot is checked after the other slots, because one of the other slots may have been
+    // freed.
     if (newest != shm::none && !(is_awaited(newest) && has_free_slot()))
         changed |= free_below(t, newest, open);
     if (changed) ring();

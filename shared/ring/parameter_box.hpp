@@ -10,8 +10,8 @@
 //                                 set whose `from` is at most n.
 //   the supervisor, for a change: fills set k + 1 with from = h, then {k, h} -> {k + 1, h}
 //
-// Both are one CAS on one word, so a change applies exactly from the first number for which no source has
-// been given a set: no frame in progress changes, and `from` is known at once.
+// Each of these two steps is one CAS on the same word, so a change applies exactly from the first number for
+// which no source has been given a set: no frame in progress changes, and `from` is known at once.
 //
 // parameters_for() may be called by any source; publish() only by the supervisor (one thread; the run's lock
 // excludes a second supervisor). Memory order: a set is written before the CAS (acq_rel) that makes it valid;

@@ -58,7 +58,7 @@ enum class claim_result : u8 { ok, withdrawn };
                                  const shm::process_id& as = shm::this_process()) noexcept;
 /// STARTING -> LIVE, called after the event handles are published.
 bool go_live(shm::control_block& c, const incarnation_id& id, i32 pid = shm::this_process().pid) noexcept;
-/// The same as claim() for a standby's entry.
+/// Does for the entry of a standby what claim() does for another entry.
 [[nodiscard]] claim_result claim_standby(shm::control_block& c, const incarnation_id& id) noexcept;
 /// Returns the epoch with which this standby's entry has become its seat's LIVE holder; 0: it has not yet.
 [[nodiscard]] u32 promoted_epoch(const shm::control_block& c, const incarnation_id& id) noexcept;

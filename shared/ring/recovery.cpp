@@ -309,9 +309,9 @@ void dismiss_latest(shm::control_block& c, u32 entry) noexcept {
 }
 
 void begin_stop(shm::control_block& c) noexcept {
-    // Once per run, because the sources' acknowledgements count for only one STOPPING. An END that the user
-    // gave (--frames) is also replaced by STOPPING; no source leases beyond the given END, so the END that is
-    // determined later is not above the given one.
+    // This is done once per run, because the sources' acknowledgements count for only one STOPPING. An END
+    // that the user gave (--frames) is also replaced by STOPPING; no source leases beyond the given END, so
+    // the END that is determined later is not above the given one.
     if (!cas(c.stop_asked, 0, 1)) return;
     // A damaged END is also replaced, because it has only one writer.
     for (u64 raw = load(c.end.raw()); raw != shm::end_word::pack(end_stopping); raw = load(c.end.raw()))

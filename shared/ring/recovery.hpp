@@ -9,9 +9,9 @@
 //      job's remaining steps now, then -> IDLE. When revoke() returns true, only ABORTED words contain the
 //      epoch: no job of that incarnation can commit any more.
 //   3. the kill, through the pidfd;
-//   4. requeue(): leases tagged by ABORTED jobs -> WAIT, FILL slots tagged by them -> QUARANTINED. This is
-//      repeated until the fence, and once after the fence, because a process that is stopped between two of
-//      its own CASes may still tag words;
+//   4. requeue(): leases tagged by ABORTED jobs -> WAIT, FILL slots tagged by them -> QUARANTINED. This
+//      step is repeated until the fence, and once after the fence, because a process that is stopped between
+//      two of its own CASes may still tag words;
 //   5. after the fence (the process and its device work have ended): reclaim(): QUARANTINED -> FREE,
 //      ABORTED -> IDLE.
 

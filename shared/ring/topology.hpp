@@ -62,9 +62,9 @@ struct plan {
     std::vector<stage_plan> stages;  ///< producers before consumers
 };
 
-/// Returns the window of a link in frames: the plan's value, if the plan has one. Otherwise the window is the
-/// producer's frames in flight plus the frames in flight of the largest group, but at least 8, so that a
-/// short delay at one end does not immediately stall the other end.
+/// Returns the window of a link in frames: the plan's value, if the plan has one. If the plan has none, the
+/// window is the producer's frames in flight plus the frames in flight of the largest group, but at least 8,
+/// so that a short delay at one end does not immediately stall the other end.
 [[nodiscard]] u32 derived_window(const plan& p, u32 stage, u32 output = 0);
 /// Returns the number of buffers of a link: the sum of the window, the frames in flight of all instances of
 /// the producer, the frames in flight of one unfenced incarnation, and one spare buffer.

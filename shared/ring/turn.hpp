@@ -19,9 +19,9 @@
 // stopped is treated like a dead one, and requests the token again when it resumes.
 //
 // Memory order: the token publishes no data. A stage that wants the token sets its bit and then reads the
-// token; a stage that releases the token frees it and then reads the bits. Both use sequentially consistent
-// order, so at least one of them reads the other's store. If the process that should ring the doorbell has
-// died, the doorbell does not ring; the wait is then bounded by the token's limit.
+// token; a stage that releases the token frees it and then reads the bits. Both stages use sequentially
+// consistent order for this, so at least one of them reads the other's store. If the process that should ring
+// the doorbell has died, the doorbell does not ring; the wait is then bounded by the token's limit.
 //
 // Called by the process that holds the seat.
 

@@ -295,8 +295,8 @@ outcome worker::fill(job& j) noexcept {
         }
         crash_here(crash_point::slot_filled);
         // The slot's event word is cleared: tags wrap after 2^28 versions, and a slot may have been unused
-        // for that long, so a process could otherwise find this job's tag in the word before the job is
-        // complete.
+        // for that long, so the word could contain a tag that equals this job's tag, and a process could take
+        // the job for complete before it is.
         out.block().event_tag[j.output[k].index].store(0, std::memory_order_relaxed);
     }
     if (!write_header(j)) return outcome::revoked;

@@ -81,8 +81,8 @@ public:
     /// For a source: returns the first number that is not committed; all lower numbers are committed.
     [[nodiscard]] u64 done_below() const noexcept;
     /// Replaces begin() for a source whose next frame is not due yet. Returns `stopping` (acknowledged) or
-    /// `closed` in the same cases as begin(), `empty` while END is damaged, and otherwise `ok`, without
-    /// taking anything.
+    /// `closed` in the same cases as begin(), `empty` while END is damaged, and `ok` in all other cases;
+    /// never takes anything.
     [[nodiscard]] outcome await_due() noexcept;
     /// Records the start of process() in the job's own record, for display. Deadlines use the words of
     /// shm::incarnation.

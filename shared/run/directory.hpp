@@ -75,7 +75,7 @@ void write_record(const std::string& folder, record r);
 struct dashboard_record {
     shm::process_id process;
     std::string run_id;
-    std::string asked;               ///< as given to --http; "0" for any port
+    std::string asked;               ///< the text given to --http; "0" stands for any port
     std::vector<std::string> hosts;  ///< as given to --http-host
     http_address address;            ///< that it listens on
     std::string token;               ///< required by actions

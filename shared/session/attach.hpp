@@ -56,8 +56,8 @@ void move_above_driver(shm::unique_fd& fd);
 struct mapped_link {
     u32 index = shm::none;
     std::unique_ptr<device::mapping> memory;
-    u64 slot_bytes = 0;    ///< without the area that follows the payload
-    u64 canary_bytes = 0;  ///< after the payload; 0: no canary
+    u64 slot_bytes = 0;    ///< size of a slot without the area that follows the payload
+    u64 canary_bytes = 0;  ///< size of the canary after the payload; 0: no canary
     u32 slots = 0;
     /// For an output: the canary_key() that this process has planted after each slot; 0: none.
     std::vector<u64> planted;

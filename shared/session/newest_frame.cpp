@@ -92,8 +92,8 @@ bool newest_frame::may_arrive(u64 ring_sequence) const noexcept {
     return ring_sequence >= reader_.next() && (link.tail() <= ring_sequence || link.is_ready(ring_sequence));
 }
 
-// Returns the doorbell of the ring's first blocking reader, if there is one, because the producer's doorbell
-// also rings for the producer's inputs.
+// Returns the doorbell of the ring's first blocking reader, if there is one. The producer's doorbell
+// is avoided, because it also rings for changes at the producer's inputs.
 shm::doorbell_word& newest_frame::bell() const noexcept {
     const shm::link_block& l = control_->link[from_.link];
     const u32 stage = l.blocking > 0 ? l.group_stage[0] : l.stage;

@@ -30,7 +30,7 @@ enum class injected_fault : u8 {
 /// All data about a fault in one place: options, completion, checks, buttons and messages use this table.
 struct injected_fault_row {
     injected_fault kind;
-    const char* name;     ///< as given by the user
+    const char* name;     ///< name of the fault, as the user gives it
     bool needs_gpu;       ///< not available for stages on the CPU
     bool needs_deadline;  ///< only frame_timeout_ms ends it
     bool needs_input;     ///< the fault is refused for sources; it is also refused if the stage's inputs are

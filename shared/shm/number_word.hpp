@@ -66,8 +66,8 @@ u64 load(const number_word<Damaged>& at) noexcept {
     return at.load();
 }
 
-/// T: a damaged tail reads as 0. This triggers no action: no position is below 0, and every frame in the
-/// window after 0 is still checked by its lease word.
+/// T: a damaged tail reads as 0. A tail of 0 triggers no action: no position is below 0, and every frame in
+/// the window after 0 is still checked by its lease word.
 using tail_word = number_word<0>;
 /// The number that means "no number" in END and in a job's sequence; a damaged word is read as this number.
 inline constexpr u64 no_number = ~u64{0} - 2;

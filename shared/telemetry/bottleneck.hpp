@@ -66,7 +66,7 @@ struct bottleneck {
         paused,  ///< a stage is paused by the user; the others wait
         down,    ///< a stage has no process; the others wait
     } what = kind::unknown;
-    u32 stage = shm::none;  ///< for kinds stage, paused and down
+    u32 stage = shm::none;  ///< set for the kinds stage, paused and down
     f64 busy = 0;           ///< for kind stage
 };
 

@@ -37,9 +37,9 @@ struct depth_view {
     u32 lanes = 0;   ///< maximum number of frames in flight in the process
     u32 window = 0;  ///< maximum number of frames begun beyond the tail of its output; 0: no output
     depth_reason why = depth_reason::unknown;
-    u32 contexts = 0;     ///< number of contexts that take turns, including this one
-    u32 work_ns = 0;      ///< time per frame: if several contexts take turns, the sum over all of them,
-                          ///< otherwise this stage's own time; 0: not measured
+    u32 contexts = 0;  ///< number of contexts that take turns, including this one
+    u32 work_ns = 0;   ///< time per frame: the sum over all contexts if several contexts take turns, and this
+                       ///< stage's own time if they don't; 0: not measured
     bool graphs = false;  ///< a frame's work is one CUDA graph
     reach_state reach = reach_state::none;
 

@@ -10,7 +10,7 @@
 namespace carousel::telemetry {
 
 // Rates from successive snapshots: frames and bytes per second, shares of time, latencies of the last
-// seconds. Separate from the snapshot, because a rate needs two snapshots.
+// seconds. The rates are separate from the snapshot, because a rate needs two snapshots.
 // Threading: one thread per object. feed() takes snapshots of one run in order; a snapshot of another run
 // restarts the rates.
 

@@ -86,7 +86,7 @@ private:
     const trace_content& c_;
     const snapshot& shape_;
     trace_summary& out_;
-    std::map<u64, std::vector<bar>> frames_;     ///< by sequence; bars in order of stage and time
+    std::map<u64, std::vector<bar>> frames_;     ///< maps a sequence to its bars, in order of stage and time
     std::map<std::pair<u32, u32>, u64> deaths_;  ///< maps {seat, epoch} to the time of death
     std::set<std::pair<u32, u32>> lanes_;        ///< {seat, lane} pairs that occur
     std::string text_;

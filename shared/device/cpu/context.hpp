@@ -1,6 +1,6 @@
 #pragma once
-// The CPU as a device. Its memory is in memfds; each of its queues has one worker, and all queues share one
-// pool.
+// The CPU as a device. The memory of this device is in memfds; each of its queues has one worker, and all
+// queues share one pool.
 
 #include <condition_variable>
 #include <functional>

@@ -18,8 +18,8 @@ namespace carousel::device {
 [[nodiscard]] memory_handle create_memfd(std::string_view name, u64 bytes);
 
 /// The size of a piece of host memory is a multiple of host_piece_step. host_gap_bytes is the size of the gap
-/// after each piece. It is so large that a picture row that begins in the slot and is written out of bounds
-/// still ends in the gap. Reserved addresses use no memory.
+/// after each piece. The gap is so large that a picture row that begins in the slot and is written out of
+/// bounds still ends in the gap. Reserved addresses use no memory.
 inline constexpr u64 host_piece_step = 4096, host_gap_bytes = 64 * 1024;
 
 enum class gaps : u8 { yes, no };  ///< whether a gap is mapped after each piece

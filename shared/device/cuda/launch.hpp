@@ -11,8 +11,8 @@
 
 namespace carousel::device::cuda {
 
-// Named kernel launches on a queue. They are used for a frame's own work, which a runner may run as a graph
-// (device/same_work.hpp).
+// Named kernel launches on a queue. Named launches are used for a frame's own work, which a runner may run as
+// a graph (device/same_work.hpp).
 
 /// Launches a kernel on a CUDA queue; if a same_work is open on the queue, records the launch instead.
 /// Returns the launch's error.
@@ -40,8 +40,8 @@ template <typename... P>
 // the stream at the first frame, so that it runs the same work as the stream would have run. This includes
 // overlapping launches if CUDA can capture them (12.3 and later; with older versions the graph runs the
 // launches one after another). The graph is a chain with one node per launch. Some later frames are captured
-// for comparison. For these, launch() itself enqueues nothing, so any node in the capture comes from work
-// that bypassed launch().
+// for comparison. During these captures launch() itself enqueues nothing, so any captured node comes from
+// work that bypassed launch().
 
 class queue;
 

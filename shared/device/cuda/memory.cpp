@@ -88,8 +88,9 @@ private:
     const gpu& on_;
 };
 
-/// Returns the access with which host memory is mapped. This is access::read if `wanted` is access::read and
-/// the GPU can page-lock read-only pages; otherwise the pages must be mapped for writing.
+/// Returns the access with which host memory is mapped. The result is access::read if `wanted` is
+/// access::read and the GPU can page-lock read-only pages. If the GPU cannot, the pages must be mapped for
+/// writing.
 access lockable(const gpu& on, access wanted) {
     const bool can = on.attribute(cudaDevAttrHostRegisterReadOnlySupported) != 0;
     return wanted == access::read && can ? access::read : access::write;

@@ -1,6 +1,6 @@
 #pragma once
-// The GPU memory of a space in this process. It is mapped once, for one GPU, and unmapped before the process
-// reports that none of its work writes to the space any more.
+// The GPU memory of a space in this process. This memory is mapped once, for one GPU, and unmapped before the
+// process reports that none of its work writes to the space any more.
 
 #include <cstddef>
 #include <memory>

@@ -13,8 +13,8 @@ namespace carousel::ring {
 // Finds words that are damaged by one bit, and their original values. The evidence consists of the
 // supervisor's own data (END, seats, processes, sets) and the protocol's rules over all other words. Of the
 // 64 values that differ in one bit from the value found, the ones that violate no rule are kept. If all kept
-// values have the same meaning, one of them is written back; otherwise the value cannot be determined, and
-// the block is rebuilt.
+// values have the same meaning, one of them is written back. If their meanings differ, the value cannot be
+// determined, and the block is rebuilt.
 // Called only by the supervisor's thread, after at least two checks, because a value that both checks find is
 // not the effect of a frame that advanced between two reads. write_back() is one CAS of the damaged value: if
 // the supervisor dies before the CAS, the next check or the next supervisor finds the same value.
@@ -40,15 +40,15 @@ bool write_back(shm::control_block& c, const shm::control_block& made, const dam
                 u64 value) noexcept;
 
 // Determines the identity of an entry that was damaged by one bit while there was no supervisor. The
-// supervisor that takes the run over has no record of its own about the processes. This supervisor has only
-// the other words, the records of its predecessor, and the processes that exist. Of the identities that
-// differ in one bit from the one found, the identity with the most evidence is chosen. Evidence is: a seat
-// that names the entry with that epoch; a live process of the run with that pid and with the start time in
-// the entry; the same identity in the file. The state is not derived from the word's bits. A second
-// supervisor derives the state that it needs from two facts: which entry holds a seat, and which processes
-// are alive. A process that still works either holds its seat or must be retired; an entry that no process
-// has claimed and that no job word depends on is UNUSED. Called by a supervisor that takes a run over, before
-// it searches for its processes. Nothing is changed here.
+// supervisor that takes the run over has no record of its own about the processes. All that it has is the
+// other words, the records of its predecessor, and the processes that exist. Of the identities that differ in
+// one bit from the one found, the identity with the most evidence is chosen. Evidence is: a seat that names
+// the entry with that epoch; a live process of the run with that pid and with the start time in the entry;
+// the same identity in the file. The state is not derived from the word's bits. A second supervisor derives
+// the state that it needs from two facts: which entry holds a seat, and which processes are alive. A process
+// that still works either holds its seat or must be retired; an entry that no process has claimed and that no
+// job word depends on is UNUSED. Called by a supervisor that takes a run over, before it searches for its
+// processes. Nothing is changed here.
 
 struct entry_evidence {
     /// the processes in the predecessor's file, which may be older than the last event
