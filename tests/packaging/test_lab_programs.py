@@ -1,5 +1,5 @@
 """The programs of the lab's lessons, built as a reader would build them: each file by itself, with an
-installation.
+installation. The build of the tree has compiled and linked the same files, optimised and with its own options.
 
 Usage: test_lab_programs.py BUILD_FOLDER ROOT CMAKE CXX NVCC
 """
@@ -19,11 +19,9 @@ set(CMAKE_CUDA_STANDARD 20)
 find_package(carousel REQUIRED)
 """
 PROJECT = """cmake_minimum_required(VERSION 3.25)
-project(lesson LANGUAGES CXX)
+project(lessons LANGUAGES CXX)
 find_package(carousel REQUIRED)
-add_executable(lesson main.cpp)
-target_link_libraries(lesson PRIVATE carousel::ipc)
-target_compile_options(lesson PRIVATE -Wall -Wextra -Werror)
+add_compile_options(-Wall -Wextra -Werror)
 """
 
 
@@ -44,67 +42,65 @@ class LabPrograms(unittest.TestCase):
             for file in ("main.cpp", "page.md", "lesson.cpp"):
                 self.assertTrue(os.path.isfile(os.path.join(self.lessons, name, file)), f"{name}/{file}")
 
-    def build_alone(self, name):
-        source = os.path.join(self.lessons, name, "main.cpp")
-        with open(source, encoding="utf-8") as f:
-            carousel = "#include <carousel/" in f.read()
+    def sources(self, suffix, of_carousel):
+        """(name, file) of the programs that are clients of a space, or else plain POSIX or CUDA."""
+        found = []
+        for name in self.names:
+            folder = os.path.join(self.lessons, name, "cuda" if suffix == ".cu" else "")
+            for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+                if not file.endswith(suffix) or file == "lesson.cpp":
+                    continue
+                with open(os.path.join(folder, file), encoding="utf-8") as f:
+                    if ("#include <carousel/" in f.read()) == of_carousel:
+                        found.append((name + "-" + file.removesuffix(suffix), os.path.join(folder, file)))
+        return found
+
+    def project_of_clients(self, suffix, start, library):
+        """A project for all of them: configuring takes longer than a file."""
+        folder = os.path.join(self.all.folder, "clients" + suffix)
+        os.mkdir(folder)
+        shutil.copy(os.path.join(self.lessons, "program.hpp"), folder)
+        shutil.copytree(os.path.join(self.lessons, "cuda"), os.path.join(folder, "cuda"))
+        for name, source in self.sources(suffix, True):
+            below = os.path.join(name, *(["cuda"] if suffix == ".cu" else []), "main" + suffix)
+            os.makedirs(os.path.dirname(os.path.join(folder, below)))
+            shutil.copy(source, os.path.join(folder, below))
+            start += f"add_executable({name} {below})\ntarget_link_libraries({name} PRIVATE {library})\n"
+        with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as f:
+            f.write(start)
+        return folder
+
+    def build_alone(self, program):
+        name, source = program
         folder = os.path.join(self.all.folder, name)
         os.mkdir(folder)
         shutil.copy(source, folder)
         shutil.copy(os.path.join(self.lessons, "program.hpp"), self.all.folder)
-        if not carousel:   # plain POSIX: no code of ours
-            run(self.all.cxx, "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-o", os.path.join(folder, "lesson"),
-                os.path.join(folder, "main.cpp"), "-pthread")
-            return
-        with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as f:
-            f.write(PROJECT)
-        self.all.build_without_toolkit(folder)
+        run(self.all.cxx, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-o", os.path.join(folder, "lesson"),
+            os.path.join(folder, "main.cpp"), "-pthread")
 
-    def gpu_sources(self, of_carousel):
-        """(name, file) of the programs for a GPU: those that are clients of a space, or plain CUDA."""
-        found = []
-        for name in self.names:
-            folder = os.path.join(self.lessons, name, "cuda")
-            for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-                with open(os.path.join(folder, file), encoding="utf-8") as f:
-                    if ("#include <carousel/" in f.read()) == of_carousel:
-                        found.append((name + "-" + file.removesuffix(".cu"), os.path.join(folder, file)))
-        return found
-
-    def build_alone_for_a_gpu(self, program):
+    def compile_alone_for_a_gpu(self, program):
+        """Its device code for the oldest GPU, with nothing of ours to include."""
         name, source = program
-        ccache = [shutil.which("ccache")] if shutil.which("ccache") else []   # nvcc takes ten seconds a file
-        nvcc, to = [self.all.nvcc, "-ccbin", self.all.cxx, "-arch=sm_75"], os.path.join(self.all.folder, name)
-        run(*ccache, *nvcc, "-std=c++20", "-c", "-o", to + ".o", source)
-        run(*nvcc, "-o", to, to + ".o")
+        run(self.all.nvcc, "-ccbin", self.all.cxx, "-arch=sm_75", "-std=c++20", "-ptx", "-o", os.path.join(self.all.folder, name + ".ptx"), source)
 
-    def build_each(self, build, names):
+    def build_each(self, build, programs):
         """As many run concurrently as there are processors; each failure is reported."""
         with ThreadPoolExecutor(os.cpu_count()) as workers:
-            builds = [(name, workers.submit(build, name)) for name in names]
+            builds = [(program[0], workers.submit(build, program)) for program in programs]
         for name, done in builds:
             with self.subTest(name):
                 done.result()
 
     def test_each_program_builds_alone(self):
-        self.build_each(self.build_alone, self.names)
+        self.build_each(self.build_alone, self.sources(".cpp", False))
+        self.all.build_without_toolkit(self.project_of_clients(".cpp", PROJECT, "carousel::ipc"))
 
     def test_each_program_for_a_gpu_builds_alone(self):
         if self.all.nvcc == "none":
             self.skipTest("built without CUDA")
-        self.build_each(self.build_alone_for_a_gpu, self.gpu_sources(False))
-        folder = os.path.join(self.all.folder, "gpu-clients")
-        os.mkdir(folder)
-        shutil.copy(os.path.join(self.lessons, "program.hpp"), folder)
-        shutil.copytree(os.path.join(self.lessons, "cuda"), os.path.join(folder, "cuda"))
-        project = GPU_PROJECT
-        for name, source in self.gpu_sources(True):   # one project for all: configuring for CUDA takes longer than a file
-            os.makedirs(os.path.join(folder, name, "cuda"))
-            shutil.copy(source, os.path.join(folder, name, "cuda", "main.cu"))
-            project += f"add_executable({name} {name}/cuda/main.cu)\ntarget_link_libraries({name} PRIVATE carousel::ipc_cuda)\n"
-        with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as f:
-            f.write(project)
-        self.all.build_with_nvcc(folder)
+        self.build_each(self.compile_alone_for_a_gpu, self.sources(".cu", False))
+        self.all.build_with_nvcc(self.project_of_clients(".cu", GPU_PROJECT, "carousel::ipc_cuda"))
 
     def test_the_program_of_mpi_builds_alone(self):
         headers = ["mpicxx", "-E", "-x", "c++", "-include", "mpi.h", "/dev/null"]   # only openmpi-bin has a mpicxx, too
