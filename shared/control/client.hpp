@@ -81,7 +81,7 @@ public:
     /// Record of the current supervisor.
     [[nodiscard]] const record& run() const noexcept { return run_; }
     [[nodiscard]] const shm::control_block& block() const noexcept { return mapped_->observed->block(); }
-    /// Keep a copy of this to use the block after the next poll().
+    /// To use the block after the next poll(), keep a copy of this pointer.
     [[nodiscard]] const std::shared_ptr<const mapped_block>& mapped() const noexcept { return mapped_; }
     /// Returns one sentence about the supervisor, based on the last poll and its last heartbeat; "": no
     /// problem.

@@ -24,7 +24,7 @@ namespace carousel::run {
 struct mapped_ring {
     std::string socket_path;
     shm::process_fd connection;
-    std::vector<shm::unique_fd> descriptors;  ///< `memory` refers to some of these
+    std::vector<shm::unique_fd> descriptors;  ///< `memory` refers to some of these descriptors
     device::memory_handle memory;
     device::device_id device;  ///< device of the stage that writes the ring
     ring::frame_format format;
@@ -60,7 +60,7 @@ struct tap_answer {
     std::string run_id;
     u32 link = 0;
     std::string stage;
-    u32 entry = 0;                  ///< identifies the viewer in latest groups; never an incarnation's
+    u32 entry = 0;                  ///< identifies the viewer in latest groups; no incarnation has this entry
     nlohmann::json format, memory;  ///< the ring's format (frame/frame_format.hpp) and memory
                                     ///< (memory_message.hpp)
     device::device_id device;       ///< device of the stage that writes the ring

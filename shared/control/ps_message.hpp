@@ -34,8 +34,9 @@ struct ps_stage {
     std::optional<std::string> last_exit;
     std::optional<f64> frames_per_second;  ///< this figure and those up to wait_turn are of the whole stage
     std::optional<u64> frames;
-    std::optional<f64> busy, wait_input, wait_output, wait_own, wait_turn;  ///< shares of the last seconds
-    std::optional<u64> commits;                                             ///< of this process
+    /// shares of the time in the last seconds
+    std::optional<f64> busy, wait_input, wait_output, wait_own, wait_turn;
+    std::optional<u64> commits;  ///< of this process
     std::optional<f64> cpu_percent;
     std::optional<u64> memory_bytes;                         ///< resident
     std::optional<std::vector<counted_latency>> end_to_end;  ///< of a sink
@@ -64,7 +65,7 @@ BOOST_DESCRIBE_STRUCT(ps_stage, (),
 struct ps_link {
     struct reader {
         std::string stage, group;  ///< group: "blocking", "latest"
-        bool port = false;         ///< a seat for a program that no supervisor starts
+        bool port = false;         ///< the reader is a port, whose program is not started by the supervisor
         static constexpr field_rules rules{.sparse = true};
     };
     std::string stage, format, memory;
@@ -80,8 +81,9 @@ BOOST_DESCRIBE_STRUCT(ps_link, (), (stage, format, memory, slots, window, slot_b
 /// Another host of the pipeline. The stages of that host are named NAME/STAGE in `stages`.
 struct ps_host {
     std::string name = "?", address = "?";
-    std::string state = "?";                            ///< "running", "lost", "ended", "refused"
-    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< relative to this host's monotonic clock
+    std::string state = "?";  ///< "running", "lost", "ended", "refused"
+    /// how far that host's clock is ahead of this host's monotonic clock, and the error of this value
+    std::optional<f64> clock_ahead_ms, clock_error_ms;
     static constexpr field_rules rules{.empty_is_null = true};
 };
 BOOST_DESCRIBE_STRUCT(ps_host, (), (name, address, state, clock_ahead_ms, clock_error_ms))

@@ -17,7 +17,7 @@ namespace carousel::shm {
 // "type" in its JSON.
 //   {"type": "ps"}, {"type": "parameters"}, {"type": "shutdown"}, {"type": "rebuild"}
 //   {"type": "seat", "order": "stop", "stage": "fragment.1"}     also cont, restart, down and up
-//   {"type": "shutdown", "as_interrupt": true}   counts as Ctrl-C: the second one ends the run at once
+//   {"type": "shutdown", "as_interrupt": true}   counts as Ctrl-C: a second Ctrl-C ends the run at once
 //   {"type": "kill", "stage": "fragment", "signal": 9}
 //   {"type": "inject", "stage": "fragment", "fault": "hang"}
 //   {"type": "set", "values": {"spin": 0.5}}, {"type": "set", "reset": true}
@@ -70,7 +70,7 @@ struct trace_file_request {
     static constexpr field_rules rules{.sparse = true};
     std::string host;   ///< "": the host whose supervisor gets the request
     u64 id = 0;         ///< 0: starts a trace
-    bool stop = false;  ///< finish and write the file; idempotent
+    bool stop = false;  ///< requests that the trace ends and the file is written; may be sent again
     u64 at = 0;         ///< byte offset of the requested part; an offset at or past the end of the file
                         ///< removes the file
 };
@@ -79,7 +79,7 @@ BOOST_DESCRIBE_STRUCT(trace_file_request, (), (host, id, stop, at))
 struct end_request {
     static constexpr const char* type = "shutdown";
     static constexpr field_rules rules{.sparse = true};
-    bool as_interrupt = false;  ///< counts as Ctrl-C: the second one ends the run at once
+    bool as_interrupt = false;  ///< counts as Ctrl-C: a second Ctrl-C ends the run at once
 };
 BOOST_DESCRIBE_STRUCT(end_request, (), (as_interrupt))
 /// Rebuilds memory and words, as after the death of an owner of ring memory; for tests without a GPU.
@@ -123,7 +123,7 @@ using request = std::variant<ps_request, parameters_request, set_request, trace_
 
 /// Throws config_error if the message cannot be read, or names an unknown command or fault.
 [[nodiscard]] request read_request(const nlohmann::json& message);
-/// Returns the text of the refusal for an exception of read_request().
+/// Returns the text of the refusal for an exception that read_request() has thrown.
 [[nodiscard]] std::string unreadable_request(const std::exception& why);
 
 // The supervisor's answer to a request: the request was carried out, or it was refused, with the reason. This

@@ -9,8 +9,8 @@
 namespace carousel {
 
 // The address of the dashboard: "127.0.0.1:8080", "[::1]:8080", "localhost:8080" or a port alone. Two
-// programs parse it: the command line refuses an invalid address before any process is started; the program
-// that serves the dashboard listens at the address.
+// programs parse this text: the command line refuses an invalid address before any process is started; the
+// program that serves the dashboard listens at the address.
 
 struct http_address {
     std::string host = "127.0.0.1";  ///< an IP address without brackets, or "localhost"

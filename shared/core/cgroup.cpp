@@ -18,7 +18,7 @@ namespace {
 using std::string_view;
 
 constexpr std::array<string_view, 5> controller_names = {"memory", "cpu", "pids", "freezer", "cpuset"};
-constexpr u64 no_limit_v1 = u64{1} << 62;  ///< version 1 writes "no limit" as a number just below 2^63
+constexpr u64 no_limit_v1 = u64{1} << 62;  ///< cgroup v1 writes "no limit" as a number just below 2^63
 
 std::vector<string_view> split(string_view text, char separator) {
     std::vector<string_view> out;
@@ -130,7 +130,7 @@ void keep_tighter(std::optional<cgroup_limit>& best, cgroup_limit other) {
 /// Returns the number of CPUs that the quota of one cgroup allows; nothing if it has no quota.
 std::optional<cgroup_cpu_limit> quota_of(const std::string& folder, bool v2) {
     const std::string file = folder + (v2 ? "/cpu.max" : "/cpu.cfs_quota_us");
-    // Examples: "max 100000" and "50000 100000"; in version 1, "-1" and "50000".
+    // Examples: "max 100000" and "50000 100000"; in cgroup v1, "-1" and "50000".
     const std::optional<std::string> text = read_file(file);
     const std::vector<string_view> words = text ? split(*text, ' ') : std::vector<string_view>();
     const std::optional<u64> quota = words.empty() ? std::nullopt : number_of(words[0]);

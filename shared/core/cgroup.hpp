@@ -2,7 +2,8 @@
 // Limits and events of the control groups (cgroups) of a process. The system may have mounted cgroup v2,
 // cgroup v1, or both. A limit of any ancestor applies, so each query covers the process's own cgroup and
 // every ancestor that is visible below the mount point. The cgroups are found in /proc/PID/cgroup and
-// /proc/self/mountinfo. Any thread may call; a file that is missing or can't be parsed is not an error.
+// /proc/self/mountinfo. Any thread may call these functions; a file that is missing or can't be parsed is not
+// an error.
 
 #include <optional>
 #include <string>

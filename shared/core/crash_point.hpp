@@ -62,7 +62,8 @@ enum class crash_point : u8 {
                 ///< and a slot
     // freeing, helping, latest readers
     tail_moved,     ///< the tail has passed a frame that is not freed yet
-    latest_closed,  ///< the groups of kind `latest` can take no more from a slot that is not freed yet
+    latest_closed,  ///< the groups of kind `latest` can no longer take the slot, but the slot is not freed
+                    ///< yet
     slot_freed,
     help_committed,  ///< a helper has committed another stage's job, the slot is still FILL
     help_ready,
@@ -72,7 +73,7 @@ enum class crash_point : u8 {
     // the end of a run
     end_seen,  ///< all frames are delivered, the completion thread still runs
     work_ended,
-    run_over,  ///< the work of the stage object is finished, an exit would still be a fault
+    run_over,  ///< the work of the stage object is finished, but an exit would still count as a fault
     leaving,   ///< exit is expected from now on
     // the supervisor: starting a stage, retiring a process, taking over a run
     entry_prepared,   ///< an entry is STARTING, its seat still names the previous entry
@@ -101,7 +102,7 @@ void reach(crash_point point);
 }  // namespace detail
 
 /// Reads CAROUSEL_CRASH_PLAN, if set, for a process with this role. Must be called first in main(). Throws
-/// config_error if the plan can't be read, because a test that kills no process must not pass.
+/// config_error if the plan can't be read, because the test would then kill no process, and would pass.
 void arm_crash_points(std::string_view role);
 
 inline void crash_here([[maybe_unused]] crash_point point) {
@@ -114,8 +115,8 @@ inline void crash_here([[maybe_unused]] crash_point point) {
 // Tests that run participants as objects or threads of one process can set a function, which is then called
 // between two steps.
 
-/// Sets the function that is called at every crash point, on the thread that passes it; an empty function
-/// removes it. To be called while no other thread runs.
+/// Sets the function that is called at every crash point, on the thread that passes the point; an empty
+/// function removes it. To be called while no other thread runs.
 void set_crash_hook(std::function<void(crash_point)> at_each);
 
 }  // namespace carousel

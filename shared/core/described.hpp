@@ -1,7 +1,7 @@
 #pragma once
-// Conversions of structs and enums whose members are described with Boost.Describe: a struct is a JSON object
-// with one key per described member, an enumerator is its name. The description stands after the definition,
-// in the same namespace:
+// Conversions of structs and enums whose members are described with Boost.Describe: a struct is converted to
+// a JSON object with one key per described member, and an enumerator to its name. The description stands
+// after the definition, in the same namespace:
 //   struct tap_request { std::string stage; };
 //   BOOST_DESCRIBE_STRUCT(tap_request, (), (stage))
 // Reading ignores unknown keys and throws json_field_error, which names the field, if a value has the wrong
@@ -28,8 +28,8 @@ namespace carousel {
 template <typename T>
 concept described_struct = std::is_class_v<T> && boost::describe::has_describe_members<T>::value;
 
-/// Rules of a struct that differ from the default. The struct specifies them as its member `static constexpr
-/// field_rules rules{...}`.
+/// The rules by which a struct is converted, if they differ from the default. The struct specifies them as
+/// its member `static constexpr field_rules rules{...}`.
 struct field_rules {
     bool missing_is_default = false;  ///< reading: a missing member keeps its initial value
     /// like missing_is_default; in addition, writing omits a member that has its initial value
@@ -72,8 +72,8 @@ constexpr field_rules rules_of() {
         return {};
 }
 
-/// Call in a catch block. Converts the json::exception that is being handled into a json_field_error of that
-/// field, and throws it.
+/// Must be called in a catch block. Converts the json::exception that is being handled into a
+/// json_field_error of that field, and throws it.
 [[noreturn]] void throw_for_field(const char* field);
 
 template <typename F>
@@ -177,7 +177,8 @@ void refuse_fields_of(const nlohmann::json& object) {
 
 /// Reads the message as the alternative of `Variant` whose type equals the message's "type". Ignores keys
 /// that no alternative has. Throws json_field_error for an unknown type, and for a field that only messages
-/// of another type have, because its sender expects an effect that this message does not have.
+/// of another type have, because the sender of such a field expects an effect that this message does not
+/// have.
 template <typename Variant>
 [[nodiscard]] Variant read_message(const nlohmann::json& message) {
     using alternatives = boost::mp11::mp_transform<std::type_identity, Variant>;

@@ -56,7 +56,7 @@ process_link process_link_of(const std::string& path) {
 }
 
 /// Refuses a link that belongs to another user in a folder like /tmp. The kernel makes the same check
-/// (fs.protected_symlinks) when a link is opened, but not when it is read, as it is here.
+/// (fs.protected_symlinks) when a link is opened, but not when the link is read, as in this function.
 bool is_planted(const std::string& link, const struct stat& s) noexcept {
     struct stat folder {};
     const std::string path = folder_of(link);

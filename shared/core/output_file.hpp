@@ -26,7 +26,7 @@ namespace carousel {
 struct output_target {
     std::string path;      ///< the path after following all symbolic links of its last component
     bool is_file = true;   ///< the path is a regular file or does not exist
-    bool replaced = true;  ///< replaced by rename; false for a device, FIFO or mount point
+    bool replaced = true;  ///< true: replaced by a rename; false: a device, FIFO or mount point
     int descriptor = -1;   ///< descriptor of this process that the path refers to (/dev/stdout); -1: none
 };
 

@@ -7,8 +7,8 @@
 
 namespace carousel {
 
-// A secret that authorises its holder. It is created when the program starts, printed once, and compared in
-// constant time.
+// A secret that authorises its holder. The secret is created when the program starts, printed once, and
+// compared in constant time.
 
 /// Returns 32 hexadecimal digits from the kernel's random numbers. Throws shm_error.
 [[nodiscard]] std::string new_token();

@@ -15,7 +15,7 @@ namespace carousel {
 
 /// Throws config_error if the working directory was deleted or can't be read.
 [[nodiscard]] std::filesystem::path working_directory();
-/// Returns `path` as an absolute path. For a relative path, throws the errors of working_directory().
+/// Returns `path` as an absolute path. For a relative path, throws the same errors as working_directory().
 [[nodiscard]] std::filesystem::path absolute_path(const std::filesystem::path& path);
 
 /// Returns `text` with its percent signs escaped for a pattern of names ("frame_%05d.png"), in which "%%" is

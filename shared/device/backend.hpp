@@ -65,9 +65,9 @@ struct memory_handle {
 /// Alignment, in bytes, of a slot and of the planes in it.
 inline constexpr u64 slot_alignment = 256;
 
-/// The status word before each payload in ring memory. The producer writes it in queue order, and the
-/// consumer compares it on the device. The status word detects a torn frame; it is not authoritative. It has
-/// 16 bytes, is 16-byte aligned, and is written by one store.
+/// The status word before each payload in ring memory. The producer writes this word in queue order, and the
+/// consumer compares it on the device. The status word detects a torn frame; it is not authoritative. The
+/// word has 16 bytes, is 16-byte aligned, and is written by one store.
 struct alignas(16) status_word {
     u64 ring_sequence;
     u32 epoch;
@@ -166,7 +166,7 @@ struct status_step {
     u32* torn = nullptr;  ///< each mismatch adds 1 here; host-visible (allocate_host)
     std::array<status_word*, most> write{};
     u32 writes = 0;       ///< number of stores, at most `most`
-    status_word value{};  ///< the value of every store
+    status_word value{};  ///< the value that every store writes
 
     void expect(const status_word* at, status_word expected) noexcept {
         if (count < most) checks[count++] = {at, expected};

@@ -37,9 +37,9 @@ struct kernel_launch {
 //   ...              the launches of one frame, only through launch() of device/cuda/launch.hpp
 //   work->end();     the frame's work is enqueued
 // Arguments. A kernel reads its arguments from constant memory, as in any other launch: no kernel has to
-// change, and a stage that does not run as a graph has no extra cost. Arguments that differ from the last
-// frame's are set in the graph's nodes. Three other designs were rejected. A descriptor that the first node
-// copies to GPU memory, where kernels read it, takes less host time but more GPU time, which is the
+// change, and a stage that does not run as a graph has no extra cost. Arguments that differ from those of the
+// previous frame are set in the graph's nodes. Three other designs were rejected. A descriptor that the first
+// node copies to GPU memory, where kernels read it, takes less host time but more GPU time, which is the
 // bottleneck (for nine launches with all arguments new, on an H100: 18.8 us of host time and 14.0 us of GPU
 // time with nodes, 10.3 us and 17.6 us with a descriptor; tests/device/cuda/graph_cost.cu). One graph for
 // each combination of slots does not suffice, because a frame's parameters, for example the camera, change as
@@ -47,10 +47,10 @@ struct kernel_launch {
 // are compared with those of the first frame: their number, their kernels and their sizes must be equal.
 // Copies, fills, and launches that bypass launch() are detected when the work is captured: at the first
 // frame, the second, and every 256th frame. If there is a difference, an error (exit_code::stage_exception)
-// that describes both is thrown, to which the runner adds the frame's number. Threading: to be used by the
-// thread that enqueues on the queue. There is one object per lane: the object's arguments belong to the last
-// frame recorded with it, and that frame must be complete before begin() is called again. Crash: no state of
-// this object outlives the process.
+// that describes both frames is thrown; the runner adds the frame's number to it. Threading: to be used by
+// the thread that enqueues on the queue. There is one object per lane: the object's arguments belong to the
+// last frame recorded with it, and that frame must be complete before begin() is called again. Crash: no
+// state of this object outlives the process.
 
 class same_work {
 public:

@@ -110,8 +110,8 @@ struct frame_facts : shm::frame_meta {
                                              ///< empty: none
     std::vector<std::byte> metadata = {};    ///< frame/metadata.hpp
     shm::used_extents used = {};
-    std::vector<u64> sampled_frames = {};  ///< frame numbers of its producer's sampled inputs, or
-                                           ///< shm::no_sampled_frame
+    /// frame numbers of the sampled inputs of the frame's producer, or shm::no_sampled_frame
+    std::vector<u64> sampled_frames = {};
 
     /// Null: all planes are used as declared.
     [[nodiscard]] const shm::used_extents* used_in_part() const noexcept {

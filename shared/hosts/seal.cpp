@@ -19,8 +19,8 @@ namespace carousel::hosts {
 #ifdef CAROUSEL_HAS_CRYPTO
 namespace {
 
-/// Loaded at its first use, so that systems without libcrypto run everything except pipelines over several
-/// hosts.
+/// The library is loaded at its first use, so that systems without libcrypto run everything except pipelines
+/// over several hosts.
 struct crypto_library {
     decltype(&::HMAC) hmac = nullptr;
     decltype(&::EVP_sha256) sha256 = nullptr;

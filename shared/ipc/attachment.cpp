@@ -24,7 +24,7 @@ constexpr u64 patience_ns = ns_per_s, retry_ms = 20, heartbeat_interval_ns = 200
 
 json introduction() { return {{"version", space_version}, {"start_time", shm::this_process().start_time}}; }
 
-/// Returns the reason in a refusal; "" if the reply is not a refusal.
+/// Returns the reason that a refusal states; "" if the reply is not a refusal.
 std::string refusal_in(const json& reply) {
     std::string why = "the reason can't be read";
     if (!reply.is_object() || !reply.contains("refused")) return "";

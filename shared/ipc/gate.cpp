@@ -2,7 +2,7 @@
 
 #include "ipc/step.hpp"
 
-// CAROUSEL_BUG_...: omits a rule, for control tests with a seeded bug.
+// Each macro CAROUSEL_BUG_... omits one rule, so that control tests can run with a seeded bug.
 
 namespace carousel::ipc {
 
@@ -58,7 +58,7 @@ void close_overdue(gate_row& row, u64 now_ns) {
 
 }  // namespace carousel::ipc
 
-// CAROUSEL_BUG_...: omits a rule, for control tests with a seeded bug.
+// Each macro CAROUSEL_BUG_... omits one rule, so that control tests can run with a seeded bug.
 
 namespace carousel::ipc {
 namespace {

@@ -29,7 +29,7 @@ struct gpu_repairer {
     shm::unique_fd pidfd, socket;
 };
 
-/// Runs programs that use a GPU for a holder.
+/// On behalf of a holder, runs programs that use a GPU.
 class gpu_helper {
 public:
     virtual ~gpu_helper() = default;

@@ -8,7 +8,7 @@
 #include "core/log.hpp"
 #include "ipc/step.hpp"
 
-// CAROUSEL_BUG_...: omits a rule, for control tests with a seeded bug.
+// Each macro CAROUSEL_BUG_... omits one rule, so that control tests can run with a seeded bug.
 
 namespace carousel::ipc {
 namespace {

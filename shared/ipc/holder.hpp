@@ -4,8 +4,9 @@
 //
 // If a client dies, its socket is closed, and its entry becomes DEAD. When its pidfd reports its exit, its
 // entry becomes FENCED; this also happens when the client has reported that it no longer maps the space. Then
-// every primitive is repaired, and its entry becomes FREE. If a process has closed its socket and still runs,
-// its entry stays DEAD, and the process keeps the objects that it holds, until it exits or reconnects.
+// every primitive is repaired, and the client's entry becomes FREE. If a process has closed its socket and
+// still runs, its entry stays DEAD, and the process keeps the objects that it holds, until it exits or
+// reconnects.
 //
 // If the holder dies: clients continue to use the objects that they have; operations that need a holder
 // (attaching, new primitives, repair) wait. The next holder of that name takes the lock, reads the record,

@@ -85,7 +85,7 @@ public:
     [[nodiscard]] bool try_push(const void* element);
     /// Waits at most timeout_ns. Returns false if the queue is still full after that time.
     [[nodiscard]] bool push(const void* element, u64 timeout_ns);
-    /// Returns false if the queue is empty, or if the first cell is claimed and not published.
+    /// Returns false if the queue is empty, or if the first cell is claimed but not published.
     [[nodiscard]] bool try_pop(void* element);
     [[nodiscard]] bool pop(void* element, u64 timeout_ns);
     [[nodiscard]] std::optional<lease> try_lease(void* element);

@@ -18,7 +18,7 @@
 // counted for two waiters. One permit always remains for each waiter ahead, so later waiters cannot starve an
 // earlier waiter.
 //
-// If a client in the line is stopped or slow, it would withhold a permit from all later waiters. So the first
+// A client in the line that is stopped or slow would withhold a permit from all later waiters. So the first
 // waiter is passed over when it has left a free permit unused for line_patience_ns: a client that detects
 // this moves the waiter's place to the next lap. At its next check, the late client finds that its place has
 // moved to another lap, and takes a new ticket. Only fairness depends on this time limit: a permit is always

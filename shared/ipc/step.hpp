@@ -3,8 +3,8 @@
 // kill a client. The steps are present in every build, so that the tested code is the shipped code; without a
 // hook, each step costs one load and one branch that is never taken.
 //
-// A hook may throw. So no function that passes a step is noexcept, and no such function has a guard object
-// whose destructor would change the state that a crash leaves.
+// A hook may throw an exception, so no function that passes a step is noexcept, and no such function has a
+// guard object whose destructor would change the state that a crash leaves.
 
 #include <string_view>
 
@@ -34,7 +34,7 @@ inline void at(step s) {
     if (detail::hooked.at != nullptr) [[unlikely]]
         detail::hooked.at(s);
 }
-/// The Side of a body (queue_body.hpp) for CPUs, with its steps.
+/// The class Side of a body (queue_body.hpp), for CPUs, with its steps.
 struct cpu_side : cpu_words {
     static void at(step s) { ipc::at(s); }
 };

@@ -73,9 +73,9 @@ void begin_ledger(const std::string& ledger, u64 first);
 
 /// Records are folded in multiples of this number, so that their space is whole pages of the file system.
 inline constexpr u64 fold_step = 4096;
-/// Folds the frames below `below` (rounded down to fold_step) up to the first frame that is not settled;
-/// limited to a number of frames per call, because the supervisor is blocked during the call. Returns the
-/// first frame that is kept. Throws output_error; the ledger is then unchanged.
+/// Folds the frames that are below `below` (rounded down to fold_step) and precede the first frame that is
+/// not settled. The number of frames per call is limited, because the supervisor is blocked during the call.
+/// Returns the first frame that is kept. Throws output_error; the ledger is then unchanged.
 u64 fold_ledger(const std::string& ledger, u64 below);
 
 /// Copies the kept records without the holes, the account of the folded frames, the claims and the names of

@@ -81,7 +81,7 @@ std::string expected_of(const parameter& p) {
     throw config_error(fmt::format("{} = {}: expected {}", p.name, shown(value), expected));
 }
 
-/// Returns one element of the value that is set, as a number in its range.
+/// Returns one element of the new value, as a number in the range of the parameter.
 f64 element_from(const parameter& p, const json& whole, const json& one) {
     f64 v = std::numeric_limits<f64>::quiet_NaN();
     if (p.kind == parameter_kind::choice && one.is_string()) {

@@ -39,7 +39,7 @@ struct parameter {
     f64 usual_low = 0, usual_high = 0;  ///< ends of a control's range; if they are equal, the control uses
                                         ///< low and high
     f64 step = 0;                       ///< step of a control; 0: none
-    std::string label = {};             ///< display name; "": the name
+    std::string label = {};             ///< display name; "": `name` is displayed
     std::string unit = {};              ///< "rad", "x"; a number in "rad" is shown in degrees
     /// The kind of control: "camera.eye", "camera.target", "camera.up", "camera.fov" (together: an orbit by
     /// mouse), "direction" (a unit vector; values are normalised when they are set), "hidden" (no control;

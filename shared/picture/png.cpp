@@ -109,7 +109,7 @@ struct stripe {
     u64 filtered = 0;  ///< bytes before packing
 };
 
-// A separate function, so that __restrict lets the compiler assume that the rows do not overlap.
+// This is a separate function, so that __restrict lets the compiler assume that the rows do not overlap.
 void subtract(const u8* __restrict row, const u8* __restrict above, u64 count, u8* __restrict out) {
     for (u64 x = 0; x < count; ++x) out[x] = static_cast<u8>(row[x] - above[x]);
 }

@@ -18,8 +18,8 @@ using part_runner = std::function<void(u32 parts, const std::function<void(u32 p
 /// Runs all parts on the calling thread, in order.
 void one_by_one(u32 parts, const std::function<void(u32 part)>& body);
 
-/// Number of rows per stripe, chosen so that a stripe fits the private cache of a core. Depends only on the
-/// width, so that the same pixels always give the same file, with any number of threads.
+/// Number of rows per stripe, chosen so that a stripe fits the private cache of a core. The number depends
+/// only on the width, so that the same pixels always give the same file, with any number of threads.
 [[nodiscard]] u32 png_stripe_rows(u32 width) noexcept;
 
 /// Encodes width x height RGBA8 pixels (sRGB, dense rows, top row first). Each stripe of `stripe_rows` rows

@@ -20,7 +20,7 @@ enum class requested_end : u8 {
     restart,  ///< `carousel restart STAGE`: the successor is started at once
 };
 
-/// Differs from note_by_itself and from note_from_outside in 16 bits each.
+/// This value differs from note_by_itself in 16 bits, and from note_from_outside in 16 bits.
 inline constexpr u32 note_by_supervisor = 0x33CC'55AAU;
 
 [[nodiscard]] constexpr u64 note_requested_end(requested_end why) {

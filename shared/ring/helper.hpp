@@ -26,7 +26,7 @@ namespace carousel::ring {
 class helper {
 public:
     helper(shm::control_block& c, device::context& context) : control_(&c), context_(&context) {}
-    /// Checks all frames in progress in `link` once; returns how many it committed or made READY.
+    /// Checks all frames in progress in `link` once; returns how many of them it has committed or made READY.
     u32 help(link_ref& link) noexcept;
     [[nodiscard]] u64 commits() const noexcept { return commits_; }
 

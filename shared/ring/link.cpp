@@ -94,9 +94,9 @@ bool link_ref::mark_ready(u32 slot, u32 job, u64 version) noexcept {
     return cas(link_->slot[slot], raw, w.with(slot_state::ready).pack());
 }
 
-// A group is closed if its optional stage has failed for good, or if no program uses its port. The ring
-// ignores a closed group, and a frame that the group does not take: any process that sweeps changes the
-// group's words from WAIT to SKIPPED.
+// A group is closed if its optional stage has failed for good, or if no program uses its port. The ring does
+// not wait for a closed group, nor for a group that does not take the frame: any process that sweeps changes
+// the group's words from WAIT to SKIPPED.
 bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
     for (u32 g = 0; g < blocking_; ++g) {
         const u64 raw = load(link_->group[slot.index][g]);
@@ -161,8 +161,9 @@ u32 link_ref::newest_for_latest(u64 tail) const noexcept {
 }
 
 // Returns true if a latest member's word for the frame is WAIT. A member that has joined with a higher number
-// (`from` of a latest_reader) does not take the frame, which is then freed with the next frame. An outdated
-// read keeps a slot until the next sweep, or frees it as if no member waited; S7 permits both.
+// (`from` of a latest_reader) does not take the frame, which is then freed with the next frame. If what this
+// function has read is outdated, the slot is kept until the next sweep, or freed as if no member waited; S7
+// permits both.
 bool link_ref::is_awaited(u32 slot) const noexcept {
     const u32 generation = slot_word::of(load(link_->slot[slot])).generation;
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)

@@ -5,8 +5,8 @@
 // Sync points (words.hpp gives the orders):
 //   FILL -> READY       after J has been read as COMMITTED(v): acquire on J, release on S; a process that
 //                       reads READY can read the header.
-//   tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking groups. T only grows,
-//                       by one, by CAS.
+//   tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking groups. T only grows:
+//                       each change is one CAS that increments it by one.
 //   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED). A latest
 //                       member leases by CAS on the same word, so either it got the lease before the close
 //                       (and the slot stays) or its CAS fails. The newest frame is kept for latest members

@@ -37,7 +37,7 @@ private:
 };
 
 /// Returns the pages to which a stage's process, a standby or a port's program writes. `token`: the token of
-/// the GPU on which it takes turns, or none.
+/// the GPU on which the stage takes turns, or none.
 [[nodiscard]] page_list pages_of(const shm::control_block& c, const incarnation_id& id, u32 token) noexcept;
 /// Returns the pages to which a process outside the pipeline (a viewer) writes when it reads a ring as a
 /// `latest` member.

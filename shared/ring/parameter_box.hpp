@@ -60,8 +60,8 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
 
 /// Repairs a state that is damaged by one bit and is known to contain `sets` and a horizon within [lowest,
 /// highest]: of the matching values that differ in one bit from the damaged one, returns the value with the
-/// highest horizon. This horizon may be higher than the original one. Numbers below it for which no source
-/// has requested a set get the newest set, and a change applies from the horizon on. Empty if no value
+/// highest horizon. This horizon may be higher than the original one. Numbers below this horizon for which no
+/// source has requested a set get the newest set, and a change applies from the horizon on. Empty if no value
 /// matches.
 [[nodiscard]] std::optional<parameter_state> repaired_state(u64 damaged, u32 sets, u64 lowest,
                                                             u64 highest) noexcept;

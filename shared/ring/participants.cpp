@@ -51,8 +51,8 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.waiting.store(0, std::memory_order_relaxed);
     for (shm::word* since : {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns,
                              &e.finishing_since_ns, &e.paused_since_ns, &e.pause})
-        since->store(0, std::memory_order_relaxed);  // cleared, because a process that was killed at work
-                                                     // leaves its clocks running
+        // These words are cleared, because a process that was killed at work leaves its clocks running.
+        since->store(0, std::memory_order_relaxed);
     std::memset(c.event_handle[entry], 0, sizeof c.event_handle[entry]);
 }
 }  // namespace

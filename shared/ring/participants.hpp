@@ -17,7 +17,7 @@ struct incarnation_id {
 
 // ---- supervisor
 /// Raises the seat's epoch and names a fresh STARTING entry for it. Empty if no entry is free (for example,
-/// because none of their processes is fenced), or if the seat's word is damaged. Afterwards call
+/// because all entries have processes that are not fenced), or if the seat's word is damaged. Afterwards call
 /// recovery::revoke, which gives the seat's IDLE job words the new epoch (also for the very first start).
 [[nodiscard]] incarnation_id appoint(shm::control_block& c, u32 seat) noexcept;
 /// Withdraws an entry that no process has claimed: the entry becomes FENCED. Returns false if a process has

@@ -37,8 +37,8 @@ bool is_skipped(const link_ref& input, const slot_ref& slot, u32 group) noexcept
 }
 
 /// Returns true if the frame has bypassed the stage at one of its inputs: that input's tail is after the
-/// frame, or the word is SKIPPED. A frame that the stage has processed does not match: its inputs are DONE
-/// before any of their tails is after it.
+/// frame, or the word is SKIPPED. A frame that the stage has processed does not match: its words at all
+/// inputs are DONE before the tail of any of these inputs passes it.
 bool has_passed(const shm::stage_block& stage, const std::optional<link_ref> (&input)[shm::max_inputs],
                 const ready_map (&ready)[shm::max_inputs], u64 n) noexcept {
     for (u32 i = 0; i < stage.inputs; ++i) {

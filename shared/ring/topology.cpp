@@ -86,8 +86,8 @@ void write_seats(shm::control_block& c, const plan& p, u32 stage) {
         sb.stage = stage;
         sb.instance = i;
         sb.first_job = c.jobs;
-        sb.jobs = s.in_flight * 2;  // twice the frames in flight: a successor works while its predecessor's
-                                    // words still wait for the fence
+        sb.jobs = s.in_flight * 2;  // A seat has two job words per frame in flight, because a successor works
+                                    // while its predecessor's words still wait for the fence.
         require(c.jobs + sb.jobs <= shm::max_jobs,
                 fmt::format(
                     "more than {} job words (2 x in_flight of every instance): lower in_flight or instances",

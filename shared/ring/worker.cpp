@@ -172,7 +172,7 @@ outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
         take_attempts(j, w);
         return outcome::ok;
     }
-    // No number below END is left: waits for the ring whose tail has not reached END.
+    // No number below END is left: the source waits for the ring whose tail has not reached END.
     for (u32 k = 1; k < outputs_ && t >= end; ++k)
         if (output_[k]->tail() < end) return no_room(*output_[k], last);
     return no_room(*output_[0], last);
@@ -195,7 +195,8 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
         if (t + k >= end) return outcome::empty;  // a frame of another source beyond END: no stage begins it
-        if (!first) return no_frame(*input_[0]);  // frames are taken in order: the next is not there yet
+        // frames are taken in order, and the next frame is not in the ring yet
+        if (!first) return no_frame(*input_[0]);
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
         if (w.state == lease_state::leased && in_order_ && !is_mine(w)) return outcome::empty;
@@ -207,7 +208,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         j.input[0] = first;
         j.input_lease[0] = raw;
         take_attempts(j, w);
-        // the first input determines the frame; the other inputs must have it, too
+        // the first input determines the frame; the other inputs must have the same frame
         for (u32 i = 1; i < j.inputs; ++i) {
             if (j.ring_sequence < ready[i].tail || j.ring_sequence - ready[i].tail >= ready[i].window)
                 return no_frame(*input_[i]);
@@ -276,9 +277,9 @@ bool worker::abandon(job& j, u32 leased) noexcept {
     return false;
 }
 
-// The window checks at the lease guarantee that a slot becomes free at each output; until then the job stays
-// OPEN, a state without a deadline. Outputs are filled one after the other: a crash in between leaves FILL at
-// some outputs, and R4 checks all of them.
+// The checks of the window at the time of the lease guarantee that a slot becomes free at each output; until
+// then the job stays OPEN, a state without a deadline. Outputs are filled one after the other: a crash in
+// between leaves FILL at some outputs, and R4 checks all of them.
 outcome worker::fill(job& j) noexcept {
     for (u32 k = 0; k < outputs_; ++k) {
         link_ref& out = *output_[k];
@@ -337,7 +338,7 @@ bool worker::commit(job& j) noexcept {
         return true;
     }
     // After a failed CAS the word is read again: COMMITTED with this incarnation's epoch and version means
-    // that a consumer has helped; any other value means revoked.
+    // that a consumer has helped; any other value means that this incarnation is revoked.
     if (job_word::of(load(control_->job[j.index])) == submitted.with(job_state::committed)) {
         stage_->counters.helped.fetch_add(1, std::memory_order_relaxed);
         return true;

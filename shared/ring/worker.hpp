@@ -121,10 +121,10 @@ public:
     /// The ring because of which begin() or peek() last returned `empty` or `full`: an input without the next
     /// frame, or an output without room. None: there was another reason, or a frame to begin.
     [[nodiscard]] u32 blocking_link() const noexcept { return blocking_link_; }
-    /// Begins no frame that lies `frames` or more beyond an output's tail: a soft bound within the ring's
-    /// window. The bound is local to this process, is not a word of the ring, and may change at any time.
-    /// Must be at least 1, so that the oldest frame can always begin. Called by the thread that calls
-    /// begin().
+    /// From now on, begin() begins no frame that lies `frames` or more beyond an output's tail: a soft bound
+    /// within the ring's window. The bound is local to this process, is not a word of the ring, and may
+    /// change at any time. Must be at least 1, so that the oldest frame can always begin. Called by the
+    /// thread that calls begin().
     void reach(u32 frames) noexcept { reach_ = frames > 0 ? frames : 1; }
 
 private:

@@ -96,9 +96,9 @@ struct lost_run {
 [[nodiscard]] nlohmann::json account_of(const std::string& run_folder, const shm::control_block* block);
 
 /// Moves the known data of the run in that folder to the lost runs, and removes the oldest lost runs beyond
-/// the limit. `block`: its control block; null: the block of the record's run id is used, if it still exists.
-/// Returns the folder of the lost run; "" if the folder has no record of a run, or nothing could be kept (a
-/// full disk): the caller continues. Never throws.
+/// the limit. `block`: the run's control block; null: the block of the record's run id is used, if it still
+/// exists. Returns the folder of the lost run; "" if the folder has no record of a run, or nothing could be
+/// kept (a full disk): the caller continues. Never throws.
 std::string keep_lost_run(const std::string& run_folder, const shm::control_block* block = nullptr) noexcept;
 
 /// Folder of the lost runs that belongs to the given folder of runs.

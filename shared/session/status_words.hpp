@@ -45,8 +45,8 @@ public:
     status_words(shm::control_block& c, ring::worker& w, device::context& on,
                  std::span<const mapped_link> inputs, std::span<const mapped_link> outputs,
                  std::size_t frames);
-    /// The step that compares the status words of job `j`'s inputs, sets the status words of its outputs to
-    /// `state`, and counts mismatches in word `frame`. A tombstone's inputs are not checked.
+    /// Returns the step that compares the status words of job `j`'s inputs, sets the status words of its
+    /// outputs to `state`, and counts mismatches in word `frame`. A tombstone's inputs are not checked.
     [[nodiscard]] device::status_step step(const ring::job& j, u32 frame, device::status_state state) const;
     /// Counts and logs words that did not match since the last call for `frame`. Called while the inputs are
     /// leased, so that no process is permitted to fill their slots in the meantime. If a helper has already

@@ -74,7 +74,7 @@ void leave() noexcept;
 /// True if this thread is inside a scope.
 [[nodiscard]] bool is_open_here() noexcept;
 
-/// Opens the guarded pages to this thread during its lifetime.
+/// Opens the guarded pages to this thread as long as the object exists.
 class block_open {
 public:
     block_open() noexcept : counted_(guard_state::closes.load(std::memory_order_relaxed)) {
@@ -107,7 +107,7 @@ private:
 /// A scope over several consecutive functions of the ring, with interruptions for the code between them.
 class block_open_between {
 public:
-    /// Runs `work`, a stage's own code or a wait, outside of this scope.
+    /// Runs `work` outside of this scope; `work` is a stage's own code, or a wait.
     template <typename F>
     void leave_for(F&& work) {
         open_.reset();

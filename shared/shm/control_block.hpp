@@ -243,8 +243,8 @@ struct job_block {
 };
 inline constexpr std::tuple job_fields{static_field{"seat", &job_block::seat, when_wrong::rebuild}};
 
-/// One process that occupies, occupied or will occupy a seat. Never overwritten while a word contains its
-/// epoch.
+/// One process that occupies, occupied or will occupy a seat. This entry is never overwritten while a word
+/// contains its epoch.
 struct alignas(own_page) incarnation {
     word identity;    ///< ring/words.hpp: entry_word {state, seat, epoch, pid}
     word start_time;  ///< /proc/PID/stat field 22: identifies the process uniquely together with the pid
@@ -259,9 +259,8 @@ struct alignas(own_page) incarnation {
     word cpu_ns;
     word first_commit_ns;  ///< the time when this incarnation committed its first frame; 0: not yet
     u32 device;            ///< device::device_kind
-    u32 guard;             ///< memory_guard, set after its rings are mapped; written only by the process
-                           ///< itself
-    word wild_write;       ///< target of a faulting write of this process, ring/exit_notes.hpp; 0: unknown
+    u32 guard;  ///< bits of memory_guard; only the process itself writes them, after it has mapped its rings
+    word wild_write;  ///< target of a faulting write of this process, ring/exit_notes.hpp; 0: unknown
     // The present activities of the process: CLOCK_MONOTONIC ns at which the activity began; 0: inactive.
     // Written only by the process itself, with plain stores; the words of a dead process keep their last
     // values and are no longer read.

@@ -33,7 +33,7 @@ inline constexpr u32 max_used_planes = 8;        ///< planes of a payload that m
 inline constexpr u32 max_plane_rank = 4;
 inline constexpr u32 max_sampled_inputs = 4;      ///< per stage
 inline constexpr u64 no_sampled_frame = ~u64{0};  ///< stored instead of a sequence if no frame existed yet
-inline constexpr u64 frame_page = 4096;           ///< access rights apply to whole pages
+inline constexpr u64 frame_page = 4096;  ///< size of a page, because access rights apply to whole pages
 
 /// The used part of each payload plane: the number of elements along each dimension, at most the number in
 /// the format. The content of the rest of the plane is unspecified.

@@ -2,10 +2,10 @@
 // A descriptor that belongs only to this process: fork() closes it in the child.
 // Reason: a child that keeps a copy of a connection hides the death of its parent from the peer (no EOF). A
 // child that keeps a copy of a locked file keeps the lock, because flock() belongs to the open file
-// description, which parent and child share. An fcntl() record lock would belong to the process and is not
-// inherited; but the kernel releases it at any close() of any descriptor of that file in this process, and a
-// lock that is lost while memory is still mapped breaks a fence. A lock that is kept too long, by contrast,
-// only delays a successor. The lock is therefore a flock(), and the child closes its copy.
+// description, which parent and child share. An fcntl() record lock would belong to the process and would not
+// be inherited; but the kernel would release it at any close() of any descriptor of that file in this
+// process, and a lock that is lost while memory is still mapped breaks a fence. A lock that is kept too long,
+// by contrast, only delays a successor. The lock is therefore a flock(), and the child closes its copy.
 // A pthread_atfork() handler closes the copy, so this also works for fork() calls in libraries of the
 // process. vfork() and posix_spawn() run no handlers; their children share nothing after exec (CLOEXEC). A
 // child of a raw clone() keeps its copies until it ends or calls exec: the parent's place then stays

@@ -37,7 +37,7 @@ public:
     /// Returns true if a block of that run exists.
     [[nodiscard]] static bool exists(const std::string& run_id) noexcept;
     /// Returns true if a process holds the shared lock on the block of that run, in any namespace, or if that
-    /// can't be determined. Returns false also if there is no such block.
+    /// can't be determined. Also returns false if there is no such block.
     [[nodiscard]] static bool is_held(const std::string& run_id) noexcept;
     /// Removes the name; existing mappings stay valid. Returns false if there is no such name.
     static bool remove(const std::string& run_id) noexcept;

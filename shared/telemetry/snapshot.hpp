@@ -35,7 +35,7 @@ struct seat_view {
     u64 heartbeat_ns = 0, live_since_ns = 0, cpu_ns = 0, commits = 0;
     u64 exit_note = 0;       ///< exit note of the newest predecessor: ring::note_exit, note_signal; 0: none
     u32 device = 0;          ///< device::device_kind
-    depth_view depth;        ///< the number of frames that it keeps in flight, and the reason
+    depth_view depth;        ///< the number of frames that the process keeps in flight, and the reason
     u32 jobs_in_flight = 0;  ///< job words that are OPEN or SUBMITTED
     /// Number of earlier processes on this seat. If no process has claimed the seat since the last
     /// appointment (as at the end of a run), that appointment is not counted.

@@ -40,8 +40,8 @@ struct crash {
 
 class event_tracker {
 public:
-    /// Compares with the previous snapshot; the first snapshot of a run only adds the event that the run was
-    /// found. Deaths are also kept for take_deaths().
+    /// Compares the snapshot with the previous one; the first snapshot of a run only adds the event that the
+    /// run was found. Deaths are also kept for take_deaths().
     void feed(const snapshot& s);
     void add(run_event e);
     /// Completes the last crash with the supervisor's description of how the seat's process ended ("signal 9

@@ -65,8 +65,8 @@ private:
 /// Returns the samples of `now` that are not in `before`.
 [[nodiscard]] bucket_counts difference(const bucket_counts& now, const bucket_counts& before) noexcept;
 
-// The last minutes of a run as series for plots; restarts are marks on the time axis. Fixed memory: the
-// oldest samples are dropped. One thread per object.
+// The last minutes of a run as series for plots; restarts are marks on the time axis. The amount of memory is
+// fixed: the oldest samples are dropped. One thread per object.
 
 /// One sample. The vectors are indexed like snapshot::stages and snapshot::links.
 struct history_sample {
@@ -99,9 +99,9 @@ private:
 };
 
 // The last frames as bars per stage: the times when a stage claimed a frame, had submitted it, and found it
-// complete. Collected from the slots' headers and from the jobs in progress over successive snapshots; a
-// frame that appeared and disappeared between two snapshots is missing, which is acceptable for a drawing of
-// the last frames. One thread per object.
+// complete. The bars are collected from the slots' headers and from the jobs in progress, over successive
+// snapshots; a frame that appeared and disappeared between two snapshots is missing, which is acceptable for
+// a drawing of the last frames. One thread per object.
 
 struct frame_bar {
     u64 ring_sequence = 0;

@@ -150,8 +150,8 @@ void queue::run(entry& e) {
         e.task(*pool_);
     } catch (...) {
         auto why = current_failure();
-        // Only this thread writes failure_, so it may read it without the mutex; enqueuing threads read it
-        // under the mutex.
+        // Only this thread writes failure_, so this thread may read failure_ without the mutex; enqueuing
+        // threads read it under the mutex.
         const std::lock_guard lock(mutex_);
         failure_ = std::move(why);
     }

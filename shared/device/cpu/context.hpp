@@ -56,7 +56,7 @@ public:
     u64 begin() noexcept;  ///< returns the number of the new record
     void complete(u64 number) noexcept;
     void fail(u64 number, std::shared_ptr<const failure> why) noexcept;
-    [[nodiscard]] bool done();  ///< throws carousel::error if the queue on which it was recorded has failed
+    [[nodiscard]] bool done();  ///< throws carousel::error if the queue of that record has failed
     void wait();                ///< throws like done()
 
 private:

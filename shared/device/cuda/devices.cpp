@@ -18,8 +18,8 @@ namespace {
 
 /// Makes the driver load all kernels when a context is created, unless the user's environment specifies
 /// otherwise. Without this, a kernel would be loaded at its first launch, which synchronises the context. The
-/// variable is set when the program (or the module that contains this file) is loaded, because later other
-/// threads may be reading the environment.
+/// variable is set when the program (or the module that contains this file) is loaded, because other threads
+/// may read the environment later.
 [[maybe_unused]] const bool modules_load_eagerly = ::setenv("CUDA_MODULE_LOADING", "EAGER", 0) == 0;
 
 /// The context that this thread has made current.

@@ -37,11 +37,11 @@ template <typename... P>
 }
 
 // A frame's work as a CUDA graph (device/same_work.hpp: purpose and threading). The graph is captured from
-// the stream at the first frame, so that it runs the same work as the stream would have run. This includes
-// overlapping launches if CUDA can capture them (12.3 and later; with older versions the graph runs the
-// launches one after another). The graph is a chain with one node per launch. Some later frames are captured
-// for comparison. During these captures launch() itself enqueues nothing, so any captured node comes from
-// work that bypassed launch().
+// the stream at the first frame, so that it runs the same work as the stream would have run. The captured
+// work includes overlapping launches if CUDA can capture them (12.3 and later; with older versions the graph
+// runs the launches one after another). The graph is a chain with one node per launch. Some later frames are
+// captured for comparison. During these captures launch() itself enqueues nothing, so any captured node comes
+// from work that bypassed launch().
 
 class queue;
 

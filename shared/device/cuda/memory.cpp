@@ -52,7 +52,7 @@ public:
     }
 
 private:
-    // on all GPUs so far, this is a multiple of the mapping granularity
+    // on all GPUs so far, this size is a multiple of the mapping granularity
     static constexpr u64 gap_bytes = 2 * 1024 * 1024;
 
     void import(const gpu& on, int fd, u64 offset, u64 bytes, access wanted) {

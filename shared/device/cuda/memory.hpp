@@ -67,8 +67,8 @@ public:
     bool valid = false;
 };
 
-// Creates shareable GPU memory. Only carousel-alloc uses this, on behalf of the supervisor; stages only map
-// the memory that they receive.
+// Creates shareable GPU memory. Only carousel-alloc uses this class, on behalf of the supervisor; stages only
+// map the memory that they receive.
 
 class memory_maker {
 public:

@@ -153,7 +153,7 @@ public:
         if (!got) return std::nullopt;
         return received_block<T>{std::move(*got), e.about};
     }
-    /// Waits for a block. Throws timed_out if none arrives in time, and shm_error in the same case as
+    /// Waits for a block. Throws timed_out if no block arrives in time, and shm_error in the same case as
     /// try_receive().
     [[nodiscard]] received_block<T> receive(nanoseconds timeout) {
         element e;

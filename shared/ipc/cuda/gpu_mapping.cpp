@@ -55,7 +55,7 @@ gpu_mapping::~gpu_mapping() {
     cudaError_t status = cudaSetDevice(parts_->on.ordinal);
     if (status == cudaSuccess) status = cudaDeviceSynchronize();
     if (status != cudaSuccess) {
-        // Kernels may still be running. In this case this process is fenced only by its exit.
+        // Kernels may still be running. In this case this process counts as fenced only when it has exited.
         parts_->to->fence_by_exit();
         (void)cudaGetLastError();
     }

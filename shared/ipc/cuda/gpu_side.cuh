@@ -1,5 +1,6 @@
 #pragma once
-// The Side of a body (queue_body.hpp) for kernels: the words are in GPU memory, and only kernels change them.
+// The class Side of a body (queue_body.hpp), for kernels: the words are in GPU memory, and only kernels
+// change them.
 //
 // Operations use system scope, because a smaller scope does not include other processes, nor kernels on
 // another GPU that maps the memory. Several threads of one process, and even of one warp, may use a primitive

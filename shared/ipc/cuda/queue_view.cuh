@@ -90,7 +90,7 @@ public:
                       "push(value, timeout_ns), or try_push(value), which never waits");
         return false;
     }
-    /// Returns false if the queue is empty, or if the first element is claimed and not published. Delivers
+    /// Returns false if the queue is empty, or if the first element is claimed but not published. Delivers
     /// each element at most once: elements that a process had popped when it died are only counted
     /// (gpu_queue_state::lost).
     [[nodiscard]] __device__ bool try_pop(T& value) const {
@@ -106,7 +106,7 @@ public:
         while (n < count && try_pop(values[n])) ++n;
         return n;
     }
-    /// Waits for an element. Returns false if none arrives in time.
+    /// Waits for an element. Returns false if no element arrives in time.
     [[nodiscard]] __device__ bool pop(T& value, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_pop(value); });
     }
@@ -125,7 +125,7 @@ public:
         detail::copy_out(value, q.element(lease.ticket));
         return true;
     }
-    /// Waits for an element and leases it. Returns false if none arrives in time.
+    /// Waits for an element and leases it. Returns false if no element arrives in time.
     [[nodiscard]] __device__ bool lease(T& value, queue_lease& l, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_lease(value, l); });
     }

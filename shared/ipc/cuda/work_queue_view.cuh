@@ -44,7 +44,7 @@ public:
         detail::copy_out(task, w.task(claim.name.place));
         return true;
     }
-    /// Waits for a task and claims it. Returns false if none arrives in time.
+    /// Waits for a task and claims it. Returns false if no task arrives in time.
     [[nodiscard]] __device__ bool claim(T& task, claimed_task& c, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_claim(task, c); });
     }

@@ -80,7 +80,7 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
         const u64 tail = load(c.link[link].tail.raw());  // The tail is read after the state: since tails only
                                                          // grow, the bound is never too low.
-        if (!intact(tail)) return;  // a damaged tail gives no bound (check_parity() reports it)
+        if (!intact(tail)) return;  // a damaged tail gives no bound; check_parity() reports the damage
         reach = std::max(reach, shm::tail_word::unpack(tail) + made.link[link].window);
     }
     if (made.sources > 0 && is.horizon > reach)

@@ -1,5 +1,5 @@
 // check_words(): the protocol's rules, word by word, over a block in which no frame advances. The comment of
-// each rule states the invariant that it checks.
+// each rule states the invariant that the rule checks.
 #include <fmt/format.h>
 
 #include <algorithm>

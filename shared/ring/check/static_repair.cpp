@@ -118,7 +118,7 @@ struct possible_entry {
     }
 };
 
-/// Returns the fields of a word whose parity is wrong.
+/// Returns the fields that a word contains, although its parity is wrong.
 entry_word unchecked(u64 w) noexcept { return entry_word::of(with_parity(w & ~(u64{1} << 3U), 3)); }
 
 class unidentified_entry {

@@ -215,8 +215,8 @@ const known_process* current_of(const known_run& known, u32 seat) {
     return nullptr;
 }
 
-// Two facts bound the value: the supervisor knows how many sets it has published, and every frame number for
-// which a source has read its set has been begun. Sources wait while the word is damaged, so after a short
+// Two facts bound the value: the supervisor knows how many sets it has published, and a source that has read
+// the set for a frame number has begun that frame. Sources wait while the word is damaged, so after a short
 // time every check determines the same value, however fast the rings are.
 std::optional<u64> parameters_value(const shm::control_block& c, const shm::control_block& made, u64 raw) {
     const u64 known = load(made.parameters.state);

@@ -78,7 +78,7 @@ protected:
 /// A queue in GPU memory, without its type.
 class gpu_queue_base : public gpu_primitive {
 public:
-    /// Copies the queue's words to the host and counts; waits for no kernel.
+    /// Copies the queue's words to the host and counts them there; does not wait for any kernel.
     [[nodiscard]] gpu_queue_state state() const;
 
 protected:
@@ -102,7 +102,7 @@ private:
 /// A work queue in GPU memory, without its type.
 class gpu_work_queue_base : public gpu_primitive {
 public:
-    /// Copies the queue's words to the host and counts; waits for no kernel.
+    /// Copies the queue's words to the host and counts them there; does not wait for any kernel.
     [[nodiscard]] gpu_work_state state() const;
 
 protected:
@@ -158,7 +158,7 @@ public:
     stream_permit(stream_permit&&) noexcept = default;
     stream_permit& operator=(stream_permit&& other) noexcept;
     ~stream_permit() { drop(); }
-    /// The state of the request now, for the host.
+    /// Returns the present state of the request; called on the host.
     [[nodiscard]] permit_now now() const;
     /// Returns the view for kernels that the stream runs after acquire().
     [[nodiscard]] permit_view device() const;
@@ -219,7 +219,7 @@ public:
     /// Converts an offset that another process has sent (held_block::offset) to an address in this process.
     /// Throws config_error if the range is outside the memory.
     [[nodiscard]] std::byte* at(u64 offset, u64 bytes = 1) const;
-    /// Converts a pointer into the mapping of this process to an offset, which can be sent to other
+    /// Converts a pointer that points into this process's mapping to an offset, which can be sent to other
     /// processes. Throws config_error if the pointer is outside the mapping.
     [[nodiscard]] u64 offset_of(const void* pointer) const;
     [[nodiscard]] u64 bytes() const noexcept { return on_->bytes(); }
