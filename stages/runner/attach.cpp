@@ -39,7 +39,8 @@ shm::unique_fd connect_within(const std::string& path, double wait_s) {
     }
 }
 
-// If a field is missing, the control block's value remains in effect, and the runner does not choose a value.
+// The runner chooses no value of its own for a missing field: the control block's value then remains in
+// effect.
 depth_rule depth_of(const json& j) {
     depth_rule r;
     if (!j.is_object()) return r;

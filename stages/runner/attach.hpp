@@ -1,8 +1,9 @@
 #pragma once
 // How a stage process attaches to a run. The process opens one SOCK_SEQPACKET connection to the supervisor
-// (DIR/control.sock), which stays open until the process ends. The connection's EOF informs the supervisor of
-// a death within a millisecond, because the connection's fd is moved above the fds of the driver: files are
-// closed in the order of their fds, and closing the files of a GPU driver takes about 90 ms.
+// (DIR/control.sock), which stays open until the process ends. If the process dies, the supervisor sees the
+// connection's EOF within a millisecond. For this purpose the process moves the connection's fd above the fds
+// of the driver: files are closed in the order of their fds, and closing the files of a GPU driver takes
+// about 90 ms.
 //   stage      -> hello (control/stage_message.hpp)
 //   supervisor -> attach with fds (control/stage_message.hpp), or a refusal
 //   stage -> ready, after it is LIVE
@@ -49,7 +50,7 @@ struct attachment {
     /// fds of all memory of the run, open until the process ends: a second supervisor receives them from here
     std::vector<shm::unique_fd> fds;
     std::string kept_json;          ///< description of these fds, as sent by the supervisor
-    double supervisor_grace_s = 5;  ///< time for which the stage continues without a supervisor;
+    double supervisor_grace_s = 5;  ///< time for which the stage continues after its supervisor has ended;
                                     ///< CAROUSEL_SUPERVISOR_GRACE_S overrides it
     shm::unique_fd socket;
 };
@@ -65,16 +66,16 @@ struct attach_request {
 /// shm_error that names the missing object.
 [[nodiscard]] attachment attach(const attach_request& request);
 
-// Shows to processes in every namespace that this stage takes part in a run, by holding a shared lock on the
-// control block and one on the lock file of the run's folder (shm/process_fd.hpp). A process takes part in
-// only one run.
+// Holds a shared lock on the control block and one on the lock file of the run's folder (shm/process_fd.hpp).
+// These locks show processes in every namespace that this stage takes part in the run. A process takes part
+// in only one run.
 
 /// Maps the control block of the run and holds the lock on it until the process ends. Throws shm_error.
 [[nodiscard]] shm::control_block& join_run(const std::string& run_id);
 /// Holds the lock on the folder until the process ends; does nothing if the folder has no lock file.
 void join_folder(const std::string& runtime_directory);
-/// Releases both locks, also for forked children, before the process ends. The process must not access the
-/// run's memory afterwards.
+/// Releases both locks before the process ends, even if forked children of the process still exist. The
+/// process must not access the run's memory afterwards.
 void release_run() noexcept;
 
 }  // namespace carousel::stages

@@ -1,15 +1,15 @@
 #pragma once
-// A frame that has ended its stage's process max_attempts times is saved (dead_letters/dead_letter.hpp) and
-// then passed on as a tombstone, both by the stage's next process. That process holds the frame's inputs,
+// If a frame has ended the stage's process max_attempts times, the stage's next process saves the frame
+// (dead_letters/dead_letter.hpp) and then passes it on as a tombstone. That process holds the frame's inputs,
 // into which no producer can write before the process commits; the stage's own code is not called for this
 // frame. What a crash leaves at each step:
 //   NAME.part1 made    the next incarnation sees it and retries as NAME.part2; a third one does not retry
 //   files written      the same
 //   renamed to NAME    the dead letter is complete; the next incarnation finds it and writes nothing
-// So saving a frame ends two processes at most, whatever is wrong with the disk or the device. Copying a
-// piece has the deadline of a frame (frame_timeout_ms); between the pieces no deadline runs. In three cases
-// one message is logged and the frame is passed on without a dead letter: the disk is full, the dead letter
-// would exceed max_dead_letter_bytes, or the stage already has max_dead_letters.
+// So at most two processes end because of saving a frame, whatever is wrong with the disk or the device.
+// The copy of each piece has the deadline of a frame (frame_timeout_ms); between two pieces no deadline runs.
+// In three cases one message is logged and the frame is passed on without a dead letter: the disk is full,
+// the dead letter would exceed max_dead_letter_bytes, or the stage already has max_dead_letters.
 
 #include <carousel/stage.hpp>
 
@@ -20,7 +20,7 @@
 namespace carousel::stages {
 
 inline constexpr u64 max_dead_letter_bytes = u64{1} << 30U;
-inline constexpr u32 max_dead_letters = 16;  ///< per stage; limited because a run's runtime directory is
+inline constexpr u32 max_dead_letters = 16;  ///< limit per stage, needed because a run's runtime directory is
                                              ///< often in memory
 
 /// Called on the main thread before the frame's clock starts, while the device's queue contains no work of

@@ -9,11 +9,11 @@
 namespace carousel::stages {
 namespace {
 
-// Frames that a sender releases without asking a sink cannot be recovered. So a sink must not be excluded
-// because the number of stages, a count or an index is damaged and not yet repaired by the supervisor: a
-// place counts as empty only if two words agree, and a stage counts as having an output only if two words
-// agree. A stage that appears to be a sink because of such damage has no ledger, and blocks the sender until
-// the repair.
+// If a sender releases frames without asking a sink, that sink can never get them again. So no sink may be
+// left out because the number of stages, a count or an index is damaged and the supervisor has not repaired
+// it yet: a place is treated as empty only if two words agree on that, and a stage is treated as having an
+// output only if two words agree on that. A stage that appears to be a sink because of such damage has no
+// ledger, and blocks the sender until the repair.
 bool is_sink(const shm::control_block& c, u32 k) noexcept {
     const shm::stage_block& s = c.stage[k];
     const bool there = k < c.stages || s.name[0] != 0;

@@ -1,7 +1,7 @@
 #pragma once
-// Determines the frame up to which all sinks of a run have delivered, according to their ledgers. Used by a
-// stage that acknowledges frames to another host (environment::delivered_below). A sink writes a ledger
-// record after its output, so a frame that is marked in every ledger has permanently left the rings.
+// Determines from the ledgers of a run's sinks the frame below which all sinks have delivered every frame.
+// Used by a stage that acknowledges frames to another host (environment::delivered_below). A sink writes a
+// ledger record after its output, so a frame that is marked in every ledger has permanently left the rings.
 // ledger/ledger.hpp defines which sinks count for which frames; the supervisor uses the same files.
 //
 // Reads files and words, writes nothing. One thread at a time.
@@ -18,9 +18,9 @@ public:
     delivered(const shm::control_block& c, std::string runtime_directory, u64 first)
         : control_(&c), directory_(std::move(runtime_directory)), below_(first) {}
 
-    /// Returns a sequence: each frame below it is recorded in the ledgers of all sinks that have a claim on
-    /// the frame. Never decreases. While a sink that has a claim has not begun, no frame counts as delivered;
-    /// while no sink has a claim, the value is unchanged. Throws output_error.
+    /// Returns a sequence number: every frame below it is recorded in the ledgers of all sinks that have a
+    /// claim on that frame. Never decreases. While a sink that has a claim has not begun, no frame counts as
+    /// delivered; while no sink has a claim, the value is unchanged. Throws output_error.
     [[nodiscard]] u64 below();
 
 private:

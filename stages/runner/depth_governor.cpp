@@ -11,14 +11,14 @@ namespace {
 using telemetry::depth_reason;
 
 constexpr f64 switch_ns = 140'000;  ///< one context switch, measured on an H200
-/// A wake-up, a launch and the waits between them, with a margin of a factor of two.
+/// The time for a wake-up, a launch and the waits between them, doubled as a margin.
 constexpr f64 hop_ns = 100'000;
 constexpr f64 enough = 0.95, at_least = 0.93, at_most = 0.97;
 constexpr u32 patience = 3;
 /// One frame runs on the device while one is queued; with fewer frames the device would wait for the host.
 constexpr u32 fewest = 2;
-/// The distance by which the output may run ahead of the frames in flight: enough to hide a reader's wake-up,
-/// without making a frame wait longer.
+/// The number of frames by which the output may run ahead of the frames in flight: enough to hide a reader's
+/// wake-up, and not so large that a frame waits longer.
 constexpr u32 ahead = 2;
 
 depth_reason planned_reason(const depth_rule& r) {

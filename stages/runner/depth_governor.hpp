@@ -12,18 +12,19 @@
 
 namespace carousel::stages {
 
-// Chooses how many of its lanes a stage process uses and how far it runs ahead of its readers. Memory and
-// limits fix the maximum at the start (pipelines/supervisor/plan/depth_plan.hpp); the choice made here is a
-// soft bound below this maximum, stored only in process-local memory. A successor begins with the plan's
-// values.
+// Chooses how many of its lanes a stage process uses and how far it runs ahead of its readers. At the start
+// the plan determines the maximum from the memory and the limits (pipelines/supervisor/plan/depth_plan.hpp).
+// The choice made here is a soft bound below this maximum and is stored only in process-local memory. A
+// successor begins with the plan's values.
 // The model: d frames take d * work + overhead, so the share of the time that is work is
 // d * work / (d * work + overhead).
 //   turns   contexts take turns on one GPU. A turn ends when its process has nothing more queued, and each
-//           change of turns costs `switch_ns`. Every context gets one turn for the d frames that pass through
-//           all these stages: work is the sum over these stages, the overhead is one switch per context. All
-//           contexts read the same figures and therefore choose the same depth.
-//   hops    a stage that has the GPU to itself or overlaps with the others (MPS): the overhead is the path
-//           from one process to the next, `hop_ns`, which frames in flight hide.
+//           change of turns costs `switch_ns`. While d frames pass through all these stages, every context
+//           gets one turn: so `work` is the sum over these stages, and the overhead is one switch per
+//           context. All contexts read the same figures and therefore choose the same depth.
+//   hops    a stage that uses the GPU alone, or concurrently with the others (MPS): the overhead is
+//           `hop_ns`, the time that a frame takes from one process to the next; further frames in flight hide
+//           this time.
 // `balanced` chooses the smallest depth that achieves 95 % of what all lanes would achieve.
 // Hysteresis: a depth that achieves between 93 and 97 % is kept, and a new depth must be preferred in three
 // consecutive updates.
@@ -51,7 +52,7 @@ struct depth_rule {
 
 class depth_governor {
 public:
-    /// `lanes`, `window`: the available maximum; `window` 0: no output.
+    /// `lanes`, `window`: the maximum of each; `window` 0: no output.
     depth_governor(const depth_rule& rule, u32 lanes, u32 window);
     /// Called about four times per second. `work_ns`: time per frame on the device, measured since the last
     /// call: if several stages take turns, the sum over these stages; if not, the time of this stage; 0:
@@ -74,11 +75,11 @@ private:
 };
 
 // Measures the time per frame on the device, as observed by the stage's waiting thread: from the time when
-// the frame is submitted and has become the oldest one until it completes. If contexts take turns, the first
-// frame of a turn has also waited for the frames of the other contexts, so the 40 % quantile of the last 64
-// frames is used instead of the mean: as soon as several frames are in flight, only few of them are the first
-// of a turn. A thread that wakes late finds the next frames already complete, which appears as less work and
-// so leads to more depth, the harmless direction of error.
+// the frame is submitted and has become the oldest one until it completes. If contexts take turns, the
+// measured time of the first frame of a turn includes the wait for the other contexts' frames. So the 40 %
+// quantile of the last 64 frames is used instead of the mean: if several frames are in flight, only few of
+// them are the first of a turn. If the thread wakes late, it finds the next frames already complete and
+// measures too little work for them. The stage then chooses a larger depth than needed, which is harmless.
 
 class work_meter {
 public:
@@ -88,8 +89,8 @@ public:
         const u64 began = std::max(submitted, wait_began);
         spans_[count_++ % spans_.size()] = complete > began ? complete - began : 1;
     }
-    /// True if enough frames were added since the last reading, or if at least one was added and enough time
-    /// has passed.
+    /// True if enough frames were added since the last read(), or if at least one was added and enough time
+    /// has passed since then.
     [[nodiscard]] bool due(u64 now) const noexcept {
         return count_ - read_ >= spans_.size() || (count_ > read_ && now - read_ns_ >= period_ns);
     }
@@ -111,12 +112,12 @@ private:
     u64 count_ = 0, read_ = 0, read_ns_ = 0;
 };
 
-// How a stage accesses rings on another GPU: either through the mapping, so that its kernels read and write
-// over the link, or by a copy of the slot to its own GPU before the kernels and back after them. The faster
-// way depends on the kernels: for kernels that read each byte once the mapping is faster, for kernels that
-// read a byte often the copy is faster. So both ways are measured with the stage's own frames, at the start
-// of each process: mapping, copy, mapping, copy, each for some frames; the way with the faster best round is
-// kept. The copy must be faster by 3 %. Threads: next() and state() are called on the main thread, the other
+// How a stage accesses rings on another GPU. Either its kernels read and write the mapped slot over the link,
+// or the slot is copied to the stage's own GPU before the kernels and copied back after them. The faster way
+// depends on the kernels: for kernels that read each byte once the mapping is faster, for kernels that read a
+// byte often the copy is faster. So both ways are measured with the stage's own frames, at the start of each
+// process: mapping, copy, mapping, copy, each for some frames; the way with the faster best round is kept.
+// The copy must be faster by 3 %. Threads: next() and state() are called on the main thread, the other
 // functions on the thread that waits for the device.
 
 class reach_choice {
@@ -130,8 +131,8 @@ public:
     /// Returns the way for the frame that begins now.
     [[nodiscard]] way next() const noexcept { return now_.load(std::memory_order_relaxed); }
     [[nodiscard]] telemetry::reach_state state() const noexcept;
-    /// Adds a frame: whether it was processed by copy, and its time on the device. Returns true if this call
-    /// has made the choice.
+    /// Adds the measurement of one frame: whether the slot was copied, and the frame's time on the device.
+    /// Returns true if this call has made the choice.
     bool add(bool by_copy, u64 span_ns);
     /// The choice as text.
     [[nodiscard]] std::string report() const;

@@ -32,8 +32,8 @@ void note(u64 text) noexcept {
 // Distinguishes a fault or abort() of this process from a `kill -ABRT` by another process: only the former
 // counts against a frame.
 void on_fatal_signal(int signal, siginfo_t* from, void*) {
-    shm::open_block_for_good();  // needed because the kernel closes the block to this handler, whatever the
-                                 // thread was doing
+    shm::open_block_for_good();  // needed because the kernel starts the handler with the block closed,
+                                 // whatever the thread was doing
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
     if (signal == SIGSEGV && from != nullptr &&
         (from->si_code == SEGV_ACCERR || from->si_code == SEGV_PKUERR)) {
@@ -52,7 +52,7 @@ void on_exit() {
 struct range {
     std::uintptr_t from = 0;
     u64 bytes = 0;  ///< length of the address range
-    /// set only for a ring; first_slot: offset from the first address
+    /// set only for a ring; first_slot is the offset of the first slot from the first address
     u64 slot_bytes = 0, stride = 0, first_slot = 0;
     ring::wild_write_target what = ring::wild_write_target::nothing;
     u32 index = 0;
@@ -83,8 +83,8 @@ ring::wild_write in_block(std::uintptr_t at) noexcept {
     return {ring::wild_write_target::block, static_cast<u32>(place.part), place.index, place.offset};
 }
 
-// The bytes before a slot within its piece, and the gap before these bytes, are treated as the area after the
-// previous slot.
+// A write into the bytes that precede a slot in its piece, or into the gap before these bytes, is reported as
+// a write after the previous slot.
 ring::wild_write place_in(const range& r, u64 offset) noexcept {
     if (r.slot_bytes == 0) return {r.what, r.index, 0, offset};
     const u64 from_first = offset < r.first_slot ? 0 : offset - r.first_slot;
@@ -105,9 +105,9 @@ void install_exit_note(shm::incarnation& entry) noexcept {
         ::sigaction(s, &action, nullptr);
     }
     std::signal(SIGPIPE, SIG_IGN);
-    // The kernel sends SIGHUP to a process group that loses its parent while one of its members is stopped:
-    // this is the case after `carousel stop` if the supervisor is then killed. A terminal's hang-up is
-    // handled by the supervisor.
+    // If a process group loses its parent while one of its members is stopped, the kernel sends SIGHUP to the
+    // group. This happens if the supervisor is killed after `carousel stop`. A terminal's hang-up is handled
+    // by the supervisor.
     std::signal(SIGHUP, SIG_IGN);
     std::atexit(on_exit);
 }
@@ -147,7 +147,8 @@ void with_exit_note(const std::function<void()>& work) {
 }
 
 void die(int code) noexcept {
-    // A process that is revoked, or whose supervisor has ended, has not failed, so it leaves no note.
+    // If a process is revoked, or its supervisor has ended, the process itself has not failed, so it leaves
+    // no note.
     if (code != exit_code::revoked && code != exit_code::supervisor_gone) note(ring::note_exit(code));
     // A client of an MPS domain that exits with work on the device may end other clients as well. The
     // supervisor ends a revoked client through the server (mps_control.hpp) and then kills it; the client

@@ -16,10 +16,10 @@
 
 namespace carousel::stages {
 
-/// Installs handlers for the signals that a process causes itself (SEGV, BUS, FPE, ILL, ABRT, TRAP, SYS):
-/// these handlers store the note (and, for a write into guarded memory, the target of the write) and then let
-/// the signal take its default action. A note is also stored when the stage's own code calls exit(n). Ignores
-/// SIGPIPE and SIGHUP.
+/// Installs handlers for the signals that a process can raise by its own actions (SEGV, BUS, FPE, ILL, ABRT,
+/// TRAP, SYS). A handler stores the note (after a write into guarded memory, also the target of the write)
+/// and then lets the signal take its default action. A note is also stored when the stage's own code calls
+/// exit(n). Ignores SIGPIPE and SIGHUP.
 void install_exit_note(shm::incarnation& entry) noexcept;
 /// Stores the target of an out-of-bounds write by this process (ring/exit_notes.hpp). Async-signal-safe. Only
 /// the first target is kept.
@@ -27,15 +27,15 @@ void note_wild_write(u64 packed) noexcept;
 /// Stores the note and ends the process at once, without destructors, because a normal exit can hang on a
 /// stuck stream.
 [[noreturn]] void die(int code) noexcept;
-/// Runs `work`. Logs an exception that `work` throws, and exits with the connection still open, because a
-/// supervisor that finds the connection closed before there is a note would kill a client of an MPS domain
+/// Runs `work`. If `work` throws, logs the exception and exits without closing the connection first. If a
+/// supervisor found the connection closed before there is a note, it would kill a client of an MPS domain
 /// without knowing the reason for its exit.
 void with_exit_note(const std::function<void()>& work);
-/// From here on exit(0) is the planned exit.
+/// After this call, exit(0) is treated as the planned exit of the process.
 void expect_exit() noexcept;
 
-// Records which addresses of this process are read-only because they belong to other processes, and which lie
-// in a gap between slots, so that the SIGSEGV handler can report the target of an access.
+// Records which addresses are read-only in this process because they belong to other processes, and which
+// addresses lie in a gap between slots. From this table the SIGSEGV handler reports the target of an access.
 // Threads: any; find_wild_write() also in a signal handler, because it reads a table of fixed size and takes
 // no lock. A row is written by the thread that claimed it, and is read only after its flag marks it as
 // complete (release). Rows are never removed: guarded memory stays mapped until the process ends.
@@ -46,9 +46,9 @@ void expect_exit() noexcept;
 void guard(const device::mapping& memory, ring::wild_write_target what, u32 index, u64 slot_bytes,
            u32 slots) noexcept;
 
-/// Registers the frame segments of a run. A write to a header of the stage's own outputs faults only if a key
-/// closes that header. The control block needs no registration, because shm::guarded_block() returns its
-/// address.
+/// Registers the frame segments of a run. A write to a header of the stage's own outputs faults only if that
+/// header is closed by a protection key. The control block needs no registration, because
+/// shm::guarded_block() returns its address.
 void guard_headers(const shm::control_block& c) noexcept;
 
 /// Returns the object at `address`; wild_write_target::nothing if it is not guarded.

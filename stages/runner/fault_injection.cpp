@@ -52,9 +52,9 @@ void overrun(runtime& r, const ring::job& at_work) {
 }
 
 /// Writes eight bytes into the control block from the stage's own code, at a place where the guard faults.
-/// Half of the writes go into the process's own pages, if those are closed as well. Without a guard, the
-/// write goes to a word that is not zero: the unused words, which are most of the block, are zero, and a
-/// write to them would have no effect.
+/// If the process's own pages are closed as well, half of the writes go into them. Without a guard, the write
+/// goes to a word that is not zero: the unused words, which are most of the block, are zero, and a write to
+/// them would have no effect.
 void scribble_block(runtime& r, const ring::job& at_work) {
     const bool closed = shm::is_closed(0);
     const ring::page_list own = ring::pages_of(r.control(), r.incarnation(), r.attached().depth.token);
@@ -91,13 +91,15 @@ void scribble_block(runtime& r, const ring::job& at_work) {
 
 void apply_fault(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.incarnation().epoch);
-    // the request was meant for a successor: this process is revoked and has not detected that yet
+    // the request is for this process's successor: this process has been revoked and has not detected that
+    // yet
     if (asked >> 8U > r.incarnation().epoch) return;
     const bool taken = [&] {
         const shm::block_open open;
         return at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
     }();
-    // The kind is `nothing` if the request was meant for a predecessor that died before it read the request.
+    // The kind is `nothing` if the request was for this process's predecessor, which died before it read the
+    // request.
     if (!taken || kind == shm::injected_fault::nothing) return;
     log::warning("`carousel inject`: {}", shm::name_of(kind));
     switch (kind) {

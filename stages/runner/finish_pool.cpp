@@ -58,7 +58,8 @@ void finish_pool::arrival_loop() {
     }
 }
 
-// Whole frames have priority: packing a picture by one thread costs less than by several threads.
+// A thread prefers a whole frame to a part of one, because packing a picture costs less on one thread than on
+// several.
 void finish_pool::finish_loop() {
     held_lock lock(mutex_);
     for (;;) {
@@ -105,7 +106,7 @@ void finish_pool::take_part(held_lock& lock, loop& of) {
     lock.lock();
     if (failure && !of.failure) {
         of.failure = failure;
-        if (of.next < of.count) {  // no thread begins another part after this
+        if (of.next < of.count) {  // after these steps no thread begins another part
             of.done += of.count - of.next;
             of.next = of.count;
             close(of);

@@ -6,10 +6,10 @@
 //               none takes parts of a frame that another thread finishes (frame::in_parts)
 // The completion thread waits for each frame's turn here, then records and commits the frame. No other thread
 // does this, so frames stay in order. All shared state is process-local memory, so a crash leaves nothing of
-// it. After a crash, the frames whose finish() had begun or ended and that were not committed are delivered
-// again: up to in_flight frames, instead of one frame without a pool. That is why finish() is idempotent per
-// sequence. If a process was stopped in finish() and continues late, frame::is_owned() returns false for all
-// these frames.
+// it. After a crash, every frame whose finish() had begun or ended is delivered again unless it was
+// committed: up to in_flight frames with a pool, and one frame without a pool. That is why finish() is
+// idempotent per sequence. If a process was stopped in finish() and continues late, frame::is_owned() returns
+// false for all these frames.
 
 #include <condition_variable>
 #include <deque>
@@ -67,15 +67,15 @@ private:
     std::mutex mutex_;
     std::condition_variable submitted_changed_, work_, finished_;
     std::deque<frame_in_work*> submitted_, arrived_;
-    std::deque<loop*> open_;  ///< loops with parts that no thread has taken yet
+    std::deque<loop*> open_;  ///< the loops of which some parts have not been taken by a thread yet
     bool ending_ = false;
     std::vector<std::thread> threads_;
 };
 
-// A clock in the process's entry for host work that several threads may do concurrently. The clock runs from
-// the start of the oldest piece of work in progress. So a piece that hangs is detected by its own deadline,
-// regardless of other work that starts and ends concurrently, and the time of one piece is never counted for
-// another one.
+// One clock in the process's entry, for host work that several threads may do at the same time. The clock
+// runs from the start of the oldest piece of work in progress. So a piece that hangs is detected by its own
+// deadline, regardless of other work that starts and ends concurrently, and the time of one piece is never
+// counted for another one.
 
 class finish_clock {
 public:

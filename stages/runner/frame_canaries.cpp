@@ -18,8 +18,8 @@ namespace {
 constexpr u32 of_inputs = shm::max_outputs;  ///< index of the first input's word among a frame's words
 static_assert(shm::max_outputs + shm::max_inputs <= device::most_canaries);
 
-/// Whether a reader can write into the canaries of that ring. The plan's flag does not cover a GPU that turns
-/// out to be unable to map memory read-only, so the mapping is also checked.
+/// Whether a reader can write into the canaries of that ring. The plan's flag is not sufficient: it does not
+/// show that a GPU is unable to map memory read-only, so the mapping is checked too.
 bool may_be_written_by_readers(const mapped_link& in) noexcept {
     return in.readers_write || !in.memory->read_only();
 }
@@ -129,9 +129,9 @@ void frame_canaries::check_own(const frame_in_work& f) {
     }
 }
 
-// The canary of an input was intact when the frame was committed, so damage means that the frame is torn, as
-// does a mismatching status word. Damage is counted here, before the commit, so that a crash cannot lose the
-// count.
+// The canary of an input was intact when the frame was committed. So a damaged canary means that the frame is
+// torn; a status word that does not match means the same. Damage is counted here, before the commit, so that
+// a crash cannot lose the count.
 void frame_canaries::check(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
     check_own(f);

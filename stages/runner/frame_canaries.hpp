@@ -1,25 +1,26 @@
 #pragma once
 // Canaries after slots (device/canary.hpp). The last launch of a frame checks the canaries of its inputs and
-// outputs, after all work that the stage has enqueued. Damage persists, so a check after the work finds
-// everything that a check before it would have found, and one launch with all checks costs a GPU less time
+// outputs, after all work that the stage has enqueued. Damage persists, so a check after the work also finds
+// the damage that a check before the work would have found. One launch with all checks costs a GPU less time
 // than two launches. An input that this process or another reader can write to is checked by the first launch
 // instead, because later damage is probably not caused by the input's producer. The host reads the results
-// here, between the event and the commit. So a stage with a canary is never helped
-// (stage_flag::owner_commits): no other process reads the results.
+// here, between the event and the commit. No other process reads these results, so no other process may
+// commit the frames of a stage with a canary (stage_flag::owner_commits).
 //
-// A canary is planted when this process makes its first frame in that slot, before that frame's graph; a
-// canary that is intact after one frame needs no planting for the next. If other processes can write into
-// that slot too (instances that fill the same ring, readers that map it for writing), each frame plants its
-// canaries, because a wild write into a free slot could not be attributed.
+// This process plants a slot's canary when it makes its first frame in that slot, before that frame's graph.
+// If the canary is intact after one frame, it is not planted again for the next frame. If other processes can
+// write into that slot too (instances that fill the same ring, readers that map it for writing), each frame
+// plants its canaries, because a wild write into a free slot could not be attributed.
 //
 // A stage whose output is completed on the host (commits_on_host) writes after the check by the last launch.
 // So a second check follows finish(), on a separate queue, because the stage's queue belongs to the main
 // thread.
 //
-// What a crash leaves. A crash before the event leaves work that R2 aborts, in a quarantined slot. A crash
-// between the event and the commit, including the check, leaves a SUBMITTED job, which R2 aborts; a damaged
-// canary is discarded with its slot. A crash after the commit leaves a frame whose canary was intact. A
-// successor has planted nothing yet and uses another pattern, so it plants before anything else.
+// What a crash leaves. If the process crashes before the event, R2 aborts the unfinished work, whose slot is
+// quarantined. A crash between the event and the commit, including the check, leaves a SUBMITTED job, which
+// R2 aborts; a damaged canary is discarded with its slot. A crash after the commit leaves a frame whose
+// canary was intact. A successor has planted nothing yet and uses another pattern, so it plants before
+// anything else.
 
 #include <memory>
 #include <mutex>
@@ -32,8 +33,8 @@ namespace carousel::stages {
 
 class frame_canaries {
 public:
-    /// `again`: the stage also writes in finish(). Assigns each frame in `frames` its words, unless no ring
-    /// of the stage has canaries.
+    /// `again`: the stage also writes in finish(). If a ring of the stage has canaries, assigns each frame in
+    /// `frames` its words.
     frame_canaries(runtime& r, ring::worker& w, std::span<const std::unique_ptr<frame_in_work>> frames,
                    bool again);
     /// Before the frame's graph. Main thread.
@@ -44,7 +45,7 @@ public:
     /// Reads the results, between the event and the commit. Ends the process if it has damaged an output's
     /// canary; counts a damaged input as torn.
     void check(const frame_in_work& f);
-    /// Called after finish(), on any thread of the pool; without a pool, on the completion thread.
+    /// Called after finish(), on any thread of the pool; if there is no pool, on the completion thread.
     void check_after_finish(const frame_in_work& f);
 
 private:

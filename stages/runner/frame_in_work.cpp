@@ -22,7 +22,7 @@ std::span<const std::byte> frame_in_work::parameter_bytes() const noexcept {
         .first(std::min(runtime_->control().parameters.bytes, shm::max_parameter_bytes));
 }
 
-// Changes this process's own job, whose values are entered into the header at SUBMITTED.
+// Changes only this process's own job; its values are copied into the header at SUBMITTED.
 void frame_in_work::stamp(const frame_stamp& with) {
     require_source_at_work("stamp()");
     const std::size_t bytes = parameter_bytes().size();
@@ -85,11 +85,11 @@ void frame_in_work::take_carried() {
             (void)ring::merge_metadata(metadata_, metadata_bytes_, entries);
 }
 
-// Runs after SUBMITTED, which is allowed only for a stage without helpers (owner_commits). Until the job's
-// owner commits, no reader accesses the header, and COMMITTED (release) follows the seal; the audit inspects
-// READY slots. A crash here leaves the header of a frame that no process reads; a revoked process writes into
-// a quarantined slot. A header that another process has changed in the meantime is left unchanged and
-// unsealed: no process leases it, and the audit reports it.
+// Runs after SUBMITTED. This is allowed only for a stage whose frames no other process commits
+// (owner_commits). Until the job's owner commits, no reader accesses the header, and COMMITTED (release)
+// follows the seal; the audit inspects READY slots. A crash here leaves the header of a frame that no process
+// reads; a revoked process writes into a quarantined slot. A header that another process has changed in the
+// meantime is left unchanged and unsealed: no process leases it, and the audit reports it.
 void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
     const bool fits = metadata.size() <= shm::max_metadata_bytes;
     if (in_process || runtime_->outputs() != 1 || !fits ||

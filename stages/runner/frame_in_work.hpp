@@ -1,5 +1,5 @@
 #pragma once
-// A frame as presented to a stage's own code: a job of the ring with its mapped payloads. One object per
+// The frame that a stage's own code receives: a job of the ring with its mapped payloads. One object per
 // lane, reused for every frame.
 
 #include <algorithm>
@@ -92,7 +92,8 @@ public:
         (void)ring::await_repair(runtime_->control().job[job.index]);
         const u64 raw = ring::load(runtime_->control().job[job.index]);
         const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
-        // the word may already be COMMITTED, because a consumer may have committed the job (ring/helper.hpp)
+        // the job's word may already be COMMITTED, because a consumer may have committed the job
+        // (ring/helper.hpp)
         return raw == submitted.pack() || raw == submitted.with(ring::job_state::committed).pack();
     }
     using frame::set_hash;
@@ -107,8 +108,8 @@ public:
     void pass_tombstone() override;
     void end_stream() override;
 
-    /// Called before the stage's code: determines whether the job is a tombstone; tombstone_reason() then
-    /// reports the result.
+    /// Called before the stage's code runs: determines whether the job is a tombstone. tombstone_reason()
+    /// returns the result.
     void read_tombstone();
     /// True for a tombstone that the stage's code does not receive. False for a frame that the stage itself
     /// has passed as a tombstone in process(), because that frame's process() and finish() belong together.
@@ -118,8 +119,8 @@ public:
     using frame::clear_local;
 
 private:
-    /// At SUBMITTED the worker copies what the stage writes into the first output's header to the headers of
-    /// the other outputs, except the used extents of the planes.
+    /// The stage writes into the first output's header. At SUBMITTED the worker copies these values to the
+    /// headers of the other outputs, except the used extents of the planes.
     [[nodiscard]] shm::frame_header& own_header(std::size_t k = 0) const noexcept {
         return runtime_->control().frames[runtime_->output(k)->index].header[job.output[k].index];
     }

@@ -9,8 +9,8 @@ namespace {
 
 /// The time from passing a turn on until the next stage's work is queued: a wake-up and a launch.
 constexpr u64 hand_over_ns = 60'000;
-/// The time that the host takes to queue a frame, with a margin, so that a turn is not late while its frames
-/// are being queued.
+/// The time that the host takes to queue a frame. It contains a margin, so that a turn does not count as late
+/// while its frames are still being queued.
 constexpr u64 queueing_ns = 100'000;
 
 }  // namespace
@@ -63,7 +63,8 @@ bool gpu_turn::may_begin() {
     if (frames_ == 0 || (held_ && left_ > 0)) return true;
     const u64 now = now_();
     if (!held_) return take(now);
-    // The turn is closed and its last frames are not complete. If no stage waits, the turn is renewed.
+    // Here the turn is closed, but its last frames are not complete yet. If no other stage waits for the
+    // turn, it is renewed.
     if (turn_->has_waiters()) return false;
     held_ = turn_->renew(now, limit_us_);
     if (!held_) return take(now);

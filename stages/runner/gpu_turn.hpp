@@ -3,8 +3,9 @@
 // passed on to the next stage. ring/turn.hpp describes the token itself, and what a crash leaves of it.
 //
 // A turn is taken when there is a frame to begin, never earlier. The turn closes after N frames, or as soon
-// as no frame can begin. The turn is passed on when its submitted frames are complete on the device, except
-// the last few: while the device processes these, the next stage's process wakes up and queues its work.
+// as no frame can begin. The turn is passed on when all but the last few of its submitted frames are complete
+// on the device: while the device processes these last frames, the next stage's process wakes up and queues
+// its work.
 
 #include <memory>
 #include <mutex>
@@ -23,7 +24,7 @@ inline constexpr u64 fullest_turn_ns = 8'000'000;
 
 class gpu_turn {
 public:
-    /// `token`: none if the stage takes no turns. `now`: the clock, which a test replaces.
+    /// `token`: none if the stage takes no turns. `now`: returns the time; a test passes another clock.
     gpu_turn(shm::control_block& c, u32 token, u32 seat, u64 (*now)() noexcept = &now_ns);
 
     /// Sets the length of turns to `frames`; 0: no turns are taken, and a held turn is passed on. `work_ns`:
@@ -51,7 +52,7 @@ private:
     mutable std::mutex mutex_;  ///< process-local
     u32 frames_ = 0;            ///< frames per turn; 0: no turns are taken
     u32 limit_us_ = ring::longest_turn_us;
-    u32 early_ = 0;        ///< number of frames that are still outstanding when the turn is passed on
+    u32 early_ = 0;        ///< the turn is passed on when at most this number of frames is still outstanding
     u32 left_ = 0;         ///< number of frames that may still begin in this turn
     u32 outstanding_ = 0;  ///< number of frames submitted and not yet complete on the device
     bool held_ = false;    ///< this process's own record of whether it holds the turn

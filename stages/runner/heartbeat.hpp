@@ -19,8 +19,9 @@ public:
     heartbeat(const heartbeat&) = delete;
     heartbeat& operator=(const heartbeat&) = delete;
 
-    /// Called before an orderly exit: a run without a supervisor is kept for the next one, which writes the
-    /// report. Returns when there is a supervisor; bounded by the grace time, after which the process ends.
+    /// Called before an orderly exit: if the run has no supervisor, this process keeps the run for the next
+    /// supervisor, which writes the report. Returns when there is a supervisor. If there is none within the
+    /// grace time, the process ends.
     void wait_for_supervisor();
 
 private:

@@ -27,7 +27,7 @@ struct free_memory {
 };
 
 /// Device memory of exactly the required size. Allocated by posix_memalign on the CPU and by cudaMalloc on a
-/// GPU, because the tools know the bounds of such blocks.
+/// GPU, because debuggers and sanitizers know the bounds of blocks from these functions.
 class exact_memory {
 public:
     exact_memory(device::context& c, u64 bytes) : bytes_(bytes) {
@@ -64,8 +64,8 @@ public:
     ~one_environment() override {
         try {
             queue_->drain();
-        } catch (const error&) {  // the exception comes from a device that the stage has made unusable; the
-                                  // caller reports the error
+        } catch (const error&) {  // the stage has made the device unusable, and this exception is a
+                                  // consequence; the caller reports the stage's error
         }
     }
 
@@ -202,7 +202,7 @@ private:
     mutable std::array<shm::used_extents, max_stage_outputs> used_{};
     device::queue* queue_;
     const parameter_schema* schema_;
-    /// For a sampled input, null means that the frame had none.
+    /// Null at a sampled input means that the frame had no sampled frame of that input.
     std::vector<std::unique_ptr<exact_memory>> inputs_, sampled_inputs_;
     std::vector<std::unique_ptr<exact_memory>> outputs_;
     std::vector<output_description> names_;

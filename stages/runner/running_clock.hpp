@@ -1,6 +1,6 @@
 #pragma once
-// The clocks of host work that a stage process publishes in its entry, and the pauses in which none of them
-// runs.
+// The clocks that a stage process publishes in its entry for its host work, and the pauses during which none
+// of these clocks runs.
 
 #include <array>
 #include <mutex>
@@ -36,8 +36,9 @@ private:
 };
 
 // A process that waits for an event outside the run (room on a disk, another host) publishes the wait in its
-// entry (shm::incarnation); during the wait no deadline runs and no attempt counts. Several threads may wait,
-// each for its own reason; a full disk has priority over a link in reports.
+// entry (shm::incarnation); during the wait no deadline runs and no attempt counts. Several threads may wait
+// at the same time, each for its own reason; if a full disk and a link are both reasons, the full disk is
+// reported.
 
 class external_pause {
 public:
@@ -60,7 +61,7 @@ private:
     }
 
     // The reason is stored before the time, so a reader that sees the time also finds the reason. Before the
-    // pause ends, work in progress is counted as begun now.
+    // pause ends, the start time of all work in progress is set to the present time.
     void publish() noexcept {
         const auto why = waiting_[0] > 0   ? shm::pause_reason::disk_full
                          : waiting_[1] > 0 ? shm::pause_reason::link

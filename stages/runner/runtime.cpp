@@ -270,8 +270,8 @@ std::span<std::byte> runtime::map_for_loading(const attached_block& block) {
     return out;
 }
 
-// A GPU stage reads shared host memory over the bus at every access, and another GPU's memory over a link;
-// data that is read in every frame is therefore copied once.
+// A GPU stage would read shared host memory over the bus, and another GPU's memory over a link, at every
+// access. So data that is read in every frame is copied once to the stage's own GPU.
 std::span<const std::byte> runtime::map_for_reading(const attached_block& block) {
     std::unique_ptr<device::mapping> m = context_->map(block.memory, of_others_);
     const u64 bytes = control().asset[block.index].bytes;
@@ -307,8 +307,8 @@ std::span<const std::byte> runtime::asset(std::string_view name) {
 }
 
 // EMPTY -> LOADING(epoch, seat) -> READY, by CAS. A loader that dies leaves LOADING, which the supervisor
-// resets after the loader is fenced (its device may write until then). Not every process of the maker's stage
-// fills the asset: a process that represents instances on another host makes no asset.
+// resets after the loader is fenced (its device may write until then). A process that represents the
+// instances of the stage on another host fills no asset.
 void runtime::load_assets(stage& s) {
     for (const attached_block& b : attachment_.assets) {
         shm::asset_block& a = control().asset[b.index];
@@ -337,8 +337,8 @@ void runtime::load_assets(stage& s) {
 }
 
 // Everything is prepared, and the standby now sleeps. If its supervisor dies, the next one finds the standby
-// by its entry; if there is no next supervisor, the standby's heartbeat ends it. A crash here loses nothing,
-// since an entry with epoch 0 owns no word.
+// by its entry; if there is no next supervisor, the standby's heartbeat ends it. If the process crashes here
+// nothing is lost, because an entry with epoch 0 owns no word.
 void runtime::stand_by() {
     {
         const shm::block_open open;

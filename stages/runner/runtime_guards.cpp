@@ -1,5 +1,6 @@
-// Determines which memory of other processes this process could write to: maps that memory, and reports the
-// result (in its entry's `guard`, for `carousel ps` and for fault injection, and as a warning in its log).
+// Maps the memory of other processes and determines to which of it this process could write. The result is
+// reported in the entry's `guard`, for `carousel ps` and for fault injection, and as a warning in the
+// process's log.
 //
 // Threads: the main thread. The entry's word belongs to this process and is not atomic: a concurrent reader
 // reads its old or its new value.

@@ -1,17 +1,18 @@
 #pragma once
 // The sampled inputs of a stage (the key `sampled` of its table): the newest frame of each is copied into
 // process-local memory under a lease of a latest member, before the job of the stage's own frame is OPEN. The
-// lease ends with the copy, so no process waits for this stage; the stage's frames read the copy while they
-// are in progress.
+// lease ends when the copy is complete, so no process waits for this stage; the stage's frames read only the
+// copy.
 //
 // Which frame is sampled depends on timing, so a frame that is made again after a crash may get a different
 // one. The sequence of the sampled frame is recorded in the header of the frame that used it, and the stage's
 // results cannot be compared with those of another run.
 //
-// Crash: at this point nothing of this stage's own frame has begun. A lease that a dead or stopped process
-// leaves is revoked by a process that finds it too old, or by the supervisor together with its place in the
-// group (ring/latest.hpp); data that was copied under a revoked lease is discarded, and the previous copy is
-// kept. A successor starts without a copy; so does a standby, which joins after it has taken over.
+// Crash: while the copy is made, this stage has not begun its own frame yet. A lease that a dead or stopped
+// process leaves is revoked by a process that finds it too old, or by the supervisor together with its place
+// in the group (ring/latest.hpp); data that was copied under a revoked lease is discarded, and the previous
+// copy is kept. A successor starts without a copy. A standby too has no copy at first, because it joins the
+// group only after it has taken over.
 //
 // Threads: used by the runner's main thread. Other threads read the copies that are held by their frames.
 
@@ -50,7 +51,7 @@ private:
     std::unique_ptr<device::queue> queue_;  ///< a separate queue, so that a copy does not wait for the
                                             ///< stage's work
     session::newest_reader reader_;
-    /// contains one copy more than were ever in use at the same time
+    /// contains one more copy than the largest number that was ever in use at the same time
     std::vector<std::unique_ptr<sampled_copy>> copies_;
     const sampled_copy* current_ = nullptr;
     bool full_logged_ = false;

@@ -69,8 +69,8 @@ std::vector<run::dead_letter::asset> assets_of_other_stages(const runtime& r) {
     return all;
 }
 
-/// The program that `carousel replay` starts: for a stage in Python, the stage's file. carousel_stage.py has
-/// put its path, and that of the interpreter, into the environment.
+/// Determines the program that `carousel replay` starts. For a stage in Python it is the stage's file:
+/// carousel_stage.py has put the paths of this file and of the interpreter into the environment.
 std::string program_of_process() {
     if (const char* program = std::getenv("CAROUSEL_PROGRAM"); program != nullptr) return program;
     std::error_code failed;

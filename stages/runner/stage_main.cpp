@@ -152,7 +152,7 @@ attach_request request_from(const arguments& a) {
     attach_request r;
     r.wait_s = a.wait_s;
     if (const char* text = std::getenv("CAROUSEL_ATTACH"); text != nullptr && a.pipeline.empty()) {
-        // "DIR SEAT ENTRY EPOCH": the directory may contain spaces, the numbers do not
+        // the text is "DIR SEAT ENTRY EPOCH"; only the directory may contain spaces
         const std::string all = text;
         std::size_t at = all.size();
         for (int k = 0; k < 3 && at != std::string::npos && at > 0; ++k) at = all.rfind(' ', at - 1);
@@ -185,12 +185,12 @@ void run(stage& s, const arguments& a) {
     runtime r(attach(request_from(a)), s, from);
     std::optional<heartbeat> heart;
     with_exit_note([&] {
-        // Started before the slow parts, because a stage that loads a mesh is alive. Throws if the
-        // heartbeat's thread cannot be started.
+        // The heartbeat is started before the slow steps, so that a stage that is loading a mesh is not taken
+        // for a stopped one. Throws if the heartbeat's thread cannot be started.
         heart.emplace(r);
         if (!r.is_standby())
-            r.load_assets(s);  // the seat of a standby has a holder, which has loaded the
-                               // assets
+            r.load_assets(s);  // a standby need not load the assets, because the holder of its seat has
+                               // loaded them
         s.prepare(r);
         r.queue().drain();
         if ((r.stage_block().flags & shm::stage_flag::latest) != 0) {

@@ -131,10 +131,11 @@ void stage_runner::run() {
             others = static_cast<u32>(frames_.size() - idle_.size());
             if (!idle_.empty() && others < depth_.now().lanes && !alone_) f = idle_.back();
         }
-        ring::outcome got = ring::outcome::own_work;  // no lane is free, or a suspect frame runs alone
+        ring::outcome got = ring::outcome::own_work;  // no lane is free, or a suspect frame is in flight,
+                                                      // which must run alone
         if (sampled_inputs_)
-            // sampled frames are taken now, because a frame may have left its ring by the time when it is
-            // needed
+            // sampled frames are copied now, because later, when they are needed, they may no longer be in
+            // their rings
             sampled_inputs_->take(frames_);
         if (f != nullptr && due(seen)) {
             u64 next = 0;
@@ -144,7 +145,7 @@ void stage_runner::run() {
                 wait_for_change(seen, wait_reason::input, shm::max_sleep_ns);
                 continue;
             }
-            // Only a stage that has a frame to begin takes its turn.
+            // A stage takes its turn only when it has a frame to begin.
             if (got == ring::outcome::ok && !turn_.may_begin()) {
                 wait_for_change(seen, wait_reason::turn, turn_.patience_ns());
                 continue;
@@ -170,15 +171,16 @@ void stage_runner::run() {
 }
 
 // One block_open scope covers everything from the lease to the stage's own code, because each scope has a
-// cost. The newest frames of sampled inputs are taken before the lease, so that no word is leased while they
-// are copied.
+// cost. The newest frames of the sampled inputs are copied before the lease, so that no word is leased during
+// these copies.
 ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
     if (sampled_inputs_) {
         sampled_inputs_->take(frames_);
         sampled_inputs_->assign(f, worker_);
     }
     const shm::block_open open;
-    show_wait(ring::wait_kind::none, 0);  // before the lease, because the worker may then wait for a slot
+    show_wait(ring::wait_kind::none, 0);  // done before the lease, because after the lease the worker may
+                                          // wait for a slot
     const ring::outcome got = worker_.begin(f.job, in_flight);
     if (got != ring::outcome::ok) return got;
     const u64 claimed = f.job.claimed_ns;
@@ -216,8 +218,8 @@ void stage_runner::submit(frame_in_work& f) {
                        f.job.live_capture_ns());
     const u64 process = f.traced ? now_ns() : 0;
     f.take_carried();
-    // This stage saves the abandoned frame before it passes the tombstone on, because afterwards no process
-    // holds the frame's inputs. Saving has its own clocks, so the frame's clocks start after it.
+    // This stage saves the abandoned frame before it passes the tombstone on, because after that no process
+    // holds the frame's inputs. Saving has its own clocks, so the frame's clocks start when it is finished.
     if (f.job.tombstone_stage == worker_.stage_index()) {
         guarded("keeping", f.job.ring_sequence, [&] {
             if (sampled_inputs_) sampled_inputs_->wait_for_copies(f, frames_, dead_letter_timeout_ns);
@@ -314,7 +316,8 @@ void stage_runner::on_device_done(frame_in_work& f, u64 wait_began) {
     f.complete_ns = f.traced ? now_ns() : 0;
 }
 
-// Runs on any thread of the pool, for several frames concurrently; without a pool on the completion thread.
+// Runs on any thread of the pool, for several frames concurrently; if there is no pool, on the completion
+// thread.
 void stage_runner::finish(frame_in_work& f) {
     f.hash.reset();
     if (!commits_on_host_ || f.is_hidden_from_stage()) return;
@@ -338,7 +341,7 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
         log::info("frame {}: commit refused, this process has a successor: exiting", f.job.ring_sequence);
         die(exit_code::revoked);
     }
-    // Done before the job word advances: COMMITTED informs the supervisor that this mark may be missing.
+    // Done before the job word advances: from COMMITTED the supervisor knows that this mark may be missing.
     if (ledger_)
         open.leave_for([&] {
             host_work("the mark", f, [&] {
@@ -362,8 +365,8 @@ void stage_runner::record(const frame_in_work& f) {
     ledger_->record(f.job.ring_sequence, f.for_ledger(), f.job.is_tombstone(), committer_of(*runtime_));
 }
 
-// Runs the actions of a stage outside the ring; they are keyed by the frame's sequence, so that a full disk
-// only delays them.
+// Runs the actions that a stage performs outside the ring. They are identified by the frame's sequence and
+// can be repeated, so a full disk only delays them.
 template <typename F>
 void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
     guarded(

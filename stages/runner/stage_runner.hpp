@@ -27,7 +27,8 @@
 
 namespace carousel::stages {
 
-// Main loop of a stage process that reads blocking groups or is a source. Threads:
+// Main loop of a stage process that is a source, or that reads its inputs as a member of blocking groups.
+// Threads:
 //   main        begin -> process -> submit; when it would otherwise be idle, it helps its producers commit
 //               and sweeps its rings
 //   completion  waits for each job's own event in order, finish(), commit, complete; writes the ledger of a
@@ -115,9 +116,10 @@ private:
     u64 next_update_ns_ = 0;
     work_meter meter_;                ///< used by the thread that waits for the device
     u64 last_complete_ns_ = 0;        ///< used by the same thread
-    u64 poll_ns_;                     ///< polling time before the thread sleeps; 0: never polls
+    u64 poll_ns_;                     ///< time for which a thread polls before it sleeps; 0: it never polls
     bool last_wait_changed_ = true;   ///< used by the main thread, like the next two members
-    std::array<u64, 4> waited_ns_{};  ///< by wait_reason; time that is not yet counted in the control block
+    std::array<u64, 4> waited_ns_{};  ///< waiting time per wait_reason that is not yet counted in the control
+                                      ///< block
     bool waits_for_link_ = false;     ///< true for a source whose ready() has no frame to begin
 
     std::mutex mutex_;  ///< process-local; guards the members below
@@ -126,20 +128,20 @@ private:
     std::vector<frame_in_work*> idle_;
     bool alone_ = false;          ///< a suspect frame is in flight: no other frame may be in flight at the
                                   ///< same time
-    bool all_submitted_ = false;  ///< no frame follows the submitted frames
+    bool all_submitted_ = false;  ///< no further frame will follow the frames that are submitted
 
     // Declared last, because the threads of these members use the other members.
     std::unique_ptr<finish_pool> pool_;  ///< null: the completion thread calls finish()
     std::thread completion_;
 };
 
-// The waits of a stage's main thread while no frame can begin: how long it polls before it sleeps, and under
-// which reason its wait is counted and traced.
+// The waits of a stage's main thread while no frame can begin: how long the thread polls before it sleeps,
+// and the reason under which its wait is counted and traced.
 
 /// Time for which an idle stage polls its producers' events before it sleeps, in ns.
 inline constexpr u64 poll_ns = 50'000;
-/// The polling time after a frame if latency = "low"; with a source of 60 frames per second or more the stage
-/// then never sleeps.
+/// The polling time after a frame if latency = "low". With this value the stage never sleeps if the source
+/// makes 60 frames per second or more.
 inline constexpr u64 poll_for_low_ns = 20'000'000;
 
 /// Returns the time for which an idle thread of this stage polls, in ns; 0 if polling threads would share
@@ -148,14 +150,14 @@ inline constexpr u64 poll_for_low_ns = 20'000'000;
 [[nodiscard]] u64 poll_of(const runtime& r);
 
 [[nodiscard]] telemetry::wait_reason reason_of(ring::outcome o) noexcept;
-/// Returns the counter of a stage's time in waits for this reason, in ns.
+/// Returns the counter of the time, in ns, that a stage has waited for this reason.
 [[nodiscard]] shm::word& counter_of(shm::stage_counters& n, telemetry::wait_reason why) noexcept;
-/// Text in a profiler's timeline.
+/// Returns the text that a profiler's timeline shows for this reason.
 [[nodiscard]] const char* text_of(telemetry::wait_reason why) noexcept;
 
 // Main loop of a stage that reads its only input as a `latest` group: it takes the newest frame, skips frames
-// that it has no time for and never blocks another process. The data that it read is valid only if its lease
-// was not revoked in the meantime, so finish() is called after the release.
+// that it has no time for and never blocks another process. The data that the stage has read is valid only if
+// its lease was not revoked meanwhile. This is known at the release, so finish() is called after it.
 
 /// Runs until every frame of the run has passed.
 void run_latest(runtime& r, stage& s);

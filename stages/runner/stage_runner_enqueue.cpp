@@ -1,6 +1,6 @@
 // Enqueues the following for one frame, in this order: canaries that are not planted yet, the first check of
-// the inputs and status WRITING, the stage's own work, the last check and status READY, the event. Two
-// launches are made by the runner itself, plus one if it plants canaries.
+// the inputs and status WRITING, the stage's own work, the last check and status READY, the event. The runner
+// itself makes two of these launches, and a third one if it plants canaries.
 
 #include "stages/runner/stage_runner.hpp"
 
@@ -21,8 +21,8 @@ namespace {
 
 constexpr u64 before_payload = ring::plane_alignment;  ///< bytes at the start of a slot, for the status word
 
-// The runner's depth: the work per frame is measured where its completion is detected, and the number of
-// frames in flight is chosen where frames begin (depth_governor.hpp).
+// The runner's depth: the thread that detects a frame's completion measures the work per frame, and the
+// thread that begins frames chooses how many are in flight (depth_governor.hpp).
 
 constexpr u64 update_interval_ns = 250'000'000;
 
@@ -41,8 +41,7 @@ u64 work_of(const shm::control_block& c, const shm::stage_block& s) {
 }  // namespace
 
 // Work that is the same for every frame runs as one graph per lane, including the checks of the status words.
-// Rings on another GPU may be reached by copies, which are not part of a graph; the tear that a test requests
-// is not part of a graph either.
+// A graph contains neither the copies from and to rings on another GPU nor the tear that a test requests.
 void stage_runner::play_graphs() {
     if (!runtime_->plays_graphs() || runtime_->reaches_peer_memory() || runtime_->hooks().tear_at) return;
     for (const auto& f : frames_) f->alike = device::make_same_work(runtime_->queue());
@@ -101,8 +100,8 @@ void stage_runner::check_status(const frame_in_work& f, device::status_state sta
     device::guarded_status(runtime_->queue(), step, std::span(canaries).first(count), first);
 }
 
-// For rings on another GPU, if copies were chosen: first copies the inputs to this GPU, and finally copies
-// the outputs back. One staging slot per ring is enough, since the queue runs in order.
+// For rings on another GPU that are accessed by copies: copies the inputs to this GPU before the work, and
+// copies the outputs back after it. One staging slot per ring is enough, since the queue runs in order.
 void stage_runner::copy_inputs(const frame_in_work& f) {
     for (u32 i = 0; f.by_copy && i < f.job.inputs; ++i) {
         mapped_link& in = runtime_->input(i);

@@ -1,9 +1,8 @@
 // Runs while no frame can begin: the main thread frees slots, commits frames that its producers have
-// finished, and then sleeps on its doorbell. A source whose frames come from outside is asked whether a frame
-// is available before anything begins, and a sink whose frames go to another host may wait for that host.
-// Neither of these counts as a hang; nor does the pause of a source with a configured rate. At the end of a
-// source's stream the frame that does not exist is given back (E1 and E3 of ring/PROTOCOL.md; E2 is the
-// supervisor's).
+// finished, and then sleeps on its doorbell. A source whose frames come from outside is first asked whether a
+// frame is available; a sink whose frames go to another host may wait for that host. Neither of these counts
+// as a hang; nor does the pause of a source with a configured rate. At the end of a source's stream the frame
+// that does not exist is given back (E1 and E3 of ring/PROTOCOL.md; E2 is the supervisor's).
 
 #include "stages/runner/stage_runner.hpp"
 
@@ -25,7 +24,7 @@ namespace carousel::stages {
 using telemetry::wait_reason;
 namespace {
 
-/// own_work: the frames in flight have their own clocks, so nothing is shown.
+/// For own_work no wait is shown, because the frames in flight have their own clocks.
 ring::wait_kind kind_of(wait_reason why) noexcept {
     switch (why) {
         case wait_reason::input:
@@ -52,17 +51,17 @@ bool stage_runner::poll_rings() {
     for (u32 k = 0; k < worker_.outputs(); ++k) changed |= worker_.output(k).sweep();
     for (u32 i = 0; i < worker_.stage().inputs; ++i) {
         changed |= helper_.help(worker_.input(i)) > 0;
-        // The frames that its maker made last may be ones that this stage does not take: no step of this
-        // stage follows them, and the maker may be gone.
+        // This stage may not take the last frames of the input's producer, so no later step of this stage
+        // would free their slots, and the producer may have ended.
         changed |= worker_.input(i).sweep();
     }
     return changed;
 }
 
-// `began`: the time when the wait began, unless the same wait is shown already. One store per change: an idle
-// process wakes up ten times per second. If the process dies here, its entry is not read any more. Nothing is
-// shown if the frame is there and cannot begin: its lease is still the predecessor's, a word is damaged, or
-// ready() returned false.
+// `began`: the time when the wait began; it is not used if the same wait is shown already. One store per
+// change: an idle process wakes up ten times per second. If the process dies here, its entry is not read any
+// more. No wait is shown if the next frame has arrived but cannot begin, because the predecessor still has
+// its lease, a word is damaged, or ready() has returned false.
 void stage_runner::show_wait(ring::wait_kind kind, u64 began) {
     const bool at_ring = kind == ring::wait_kind::free_slot ||
                          (kind == ring::wait_kind::frame && worker_.stage().source == shm::none);
@@ -79,7 +78,7 @@ void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     const u64 began = now_ns();
     const device::profiler_range shown(profiler_, text_of(why));
     bool changed = poll_rings();
-    // Polls long only after a change, so that an idle run sleeps.
+    // Polls for the long time only after a change, so that the threads of an idle run sleep.
     const u64 poll = std::min(last_wait_changed_ ? poll_ns_ : std::min(poll_ns_, poll_ns), at_most_ns);
     while (!changed && poll != 0 && now_ns() - began < poll) {
         changed = shm::ticket(worker_.stage().doorbell) != seen || poll_rings();
@@ -137,13 +136,14 @@ bool stage_runner::due(u32 seen) {
     const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
     if (next <= now) return true;
     const u64 rest = std::min(next - now, shm::max_sleep_ns);
-    if (sampled_inputs_)  // because frames of sampled inputs also ring the doorbell
+    if (sampled_inputs_)  // waits for the doorbell too, because new frames of sampled inputs ring it
         shm::wait(worker_.stage().doorbell, seen, rest);
     else
         std::this_thread::sleep_for(std::chrono::nanoseconds(rest));
     const u64 woken = now_ns();
     const shm::block_open open;
-    // a source waits for its clock as other stages wait for their input, so the time is counted there
+    // a source waits for its clock as other stages wait for their input, so the time is counted as waiting
+    // for input
     worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);
     return woken >= next;
 }
@@ -157,9 +157,9 @@ void stage_runner::paced(u64 claimed_ns) {
     c.next_source_ns.store(std::max(planned, claimed_ns), std::memory_order_relaxed);
 }
 
-// The job stays OPEN, and nothing else begins, until END is known; then the frame is given back and frames
-// below END continue. This loop only waits: for the supervisor's next check, or for this stage's frames in
-// flight, which have their own clocks.
+// The job stays OPEN and no other frame begins until END is known. Then this frame is given back, and the
+// frames below END continue. This loop only waits: for the supervisor's next check, or for this stage's
+// frames in flight, which have their own clocks.
 void stage_runner::end_stream(frame_in_work& f) {
     log::info("the stream ends before frame {}", f.job.ring_sequence);
     turn_.on_idle();
@@ -171,7 +171,7 @@ void stage_runner::end_stream(frame_in_work& f) {
         wait_for_change(seen, telemetry::wait_reason::own_work, shm::max_sleep_ns);
     }
     {
-        // the completion thread has nothing to wait for
+        // the device has no work that the completion thread could wait for
         const running_clock clock(runtime_->entry().device_since_ns);
         guarded("the device's work", f.job.ring_sequence, [&] { runtime_->queue().drain(); });
     }

@@ -33,7 +33,8 @@ namespace {
 
 constexpr u64 silence_ns = 2 * ns_per_s;  // needed because a pipe into an external program (`stage | tee`)
                                           // does not break when the supervisor ends
-constexpr u64 longest_watch_ns = 200 * ns_per_ms;  // between two calls of watch() in a stage that runs
+constexpr u64 longest_watch_ns = 200 * ns_per_ms;  // longest time between two calls of watch() in a stage
+                                                   // that is not stopped
 // short, so that a stopped listener does not stop the heartbeat
 constexpr u64 connect_patience_ns = 50 * ns_per_ms;
 
@@ -49,9 +50,10 @@ namespace fs = std::filesystem;
 constexpr u64 daemon_patience_ns = 2 * ns_per_s, kill_patience_ns = ns_per_s;
 
 /// True if another stage process that has not decided to leave still exists. This is determined by the entry
-/// of that process, or, if its pid is not valid here (another pid or time namespace), by its lock. A DOOMED
-/// process that still exists (the supervisor died during its retirement) is killed, because the control block
-/// is the last list that contains it. This process has released its own locks.
+/// of that process, or, if its pid is not valid here (another pid or time namespace), by its lock. A process
+/// that is DOOMED and still exists, because the supervisor died while it was retiring that process, is killed
+/// here: after the control block is removed, no list contains that process any more. The caller has released
+/// the locks of this process before.
 bool others_live(const shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                  const std::string& run_id) {
     bool any = false;
@@ -65,7 +67,8 @@ bool others_live(const shm::control_block& c, u32 own_entry, const std::string& 
         if (!fd) continue;
         if (w.state != ring::entry_state::doomed)
             any = true;
-        else if (shm::signal_pidfd(fd.get(), SIGKILL) == 0)  // this also releases the locks of that process
+        else if (shm::signal_pidfd(fd.get(), SIGKILL) == 0)  // the end of that process also releases its
+                                                             // locks
             (void)events_of(fd.get(), POLLIN, now_ns() + kill_patience_ns);
     }
     return any || run::has_members(runtime_directory) || shm::segment::is_held(run_id);
@@ -120,7 +123,8 @@ void supervisor_link::send_ready() {
 
 void supervisor_link::watch(int ms) {
     poll(ms);
-    // After the wait, in which the process may have been stopped, and before the caller compares the time.
+    // The gap is read after the wait, during which this process may have been stopped, and before the caller
+    // compares the time.
     const u64 now = now_ns(), gap = running_.consume_gap(now);
     if (const u64 since = unsupervised_since_ns_.load(std::memory_order_relaxed); gap != 0 && since != 0)
         unsupervised_since_ns_.store(later_by_gap(since, gap, now), std::memory_order_release);
@@ -160,8 +164,8 @@ void supervisor_link::lost() {
     log_supervisor_gone(false);
 }
 
-// A dying supervisor closes this socket before its log pipes, and no process reads what is written to the
-// pipes in between.
+// A dying supervisor closes this socket before its log pipes. If a stage writes to a log pipe between the
+// two, no process reads that output.
 void supervisor_link::log_supervisor_gone(bool now) {
     if (gone_logged_) return;
     struct stat info {};
@@ -192,7 +196,9 @@ void supervisor_link::write_alone() {
     const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", a_->runtime_directory, a_->stage,
                                          a_->incarnation.seat, ::getpid());
     const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (file) write_to(file.get());  // without the file, the lines are lost with the reader of the pipe
+    if (file)
+        write_to(file.get());  // if the file can't be used, the lines are lost, because the reader of
+                               // the pipe has ended
 }
 
 void supervisor_link::write_to(int fd) {
@@ -216,7 +222,7 @@ void supervisor_link::try_return() {
     std::vector<int> fds;
     for (const shm::unique_fd& fd : a_->fds) fds.push_back(fd.get());
     if (!shm::send_message(s.get(), write_message(hello).dump(), fds)) return;
-    // A supervisor is there, even if it is stopped: while its socket is open, this stage has a supervisor.
+    // While the supervisor's socket is open, this stage has a supervisor, even if that supervisor is stopped.
     unsupervised_since_ns_.store(0, std::memory_order_release);
     const std::lock_guard lock(mutex_);
     socket_ = std::move(s);
@@ -255,8 +261,8 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
         if (!others_live(c, own_entry, runtime_directory, run_id)) remove_shared_memory(run_id);
         return true;
     }
-    // Done under the lock, so that if several processes leave, each of them finds which processes have left
-    // before.
+    // Done under the lock, so that if several processes leave, each of them sees which processes have left
+    // before it.
     ring::doom(c, own_entry);
     release_run();
     if (others_live(c, own_entry, runtime_directory, run_id)) return true;

@@ -5,7 +5,8 @@
 //   stage      -> return (control/stage_message.hpp) with the fds of all memory of the run; a standby, which
 //                 waits too, sends epoch 0 until it is promoted
 //   supervisor -> welcome with a new pipe for stdout and stderr, or a refusal
-//   stage      -> back, when it writes to that pipe: the output of the meantime is complete
+//   stage -> back, after it has begun to write to that pipe: the output of the time without a supervisor is
+//   complete
 // Threads: watch() is called on one thread (the heartbeat); the other functions on any thread. Output while
 // there is no supervisor: a pipe whose reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the
 // second supervisor reads and removes. What a crash leaves: the fds are closed with the process; the file
@@ -33,7 +34,8 @@ public:
     [[nodiscard]] u64 unsupervised_ns() const noexcept;
     /// Updated by watch().
     [[nodiscard]] const running_time& running() const noexcept { return running_; }
-    /// Polls the socket itself instead of using watch()'s last result.
+    /// Returns whether there is a supervisor. Polls the socket for this, and does not use the last result of
+    /// watch().
     [[nodiscard]] bool there();
     /// Reports that this stage is LIVE, or that a standby is ready to become LIVE. If there is no supervisor,
     /// the next one receives the report.
@@ -54,23 +56,23 @@ private:
     attachment* a_;
     std::mutex mutex_;  ///< process-local; guards socket_
     shm::unique_fd socket_;
-    /// The time since which this process has no supervisor, plus the time since then in which this process
-    /// did not run. 0: there is a supervisor.
+    /// The time at which this process lost its supervisor, shifted forward by the time for which this process
+    /// has not run since then. 0: there is a supervisor.
     std::atomic<u64> unsupervised_since_ns_{0};
     running_time running_;
     std::atomic<u32> epoch_;
     bool awaiting_welcome_ = false;
     bool ready_ = false;       ///< guarded by the mutex
     bool gone_logged_ = true;  ///< used only by watch()'s thread
-    std::vector<int> broken_;  ///< the descriptors, 1 or 2 or both, whose reader has ended
+    std::vector<int> broken_;  ///< the descriptors (1, 2 or both) of pipes whose reader has ended
 };
 
 // The exit of a stage if no other supervisor has taken the run over. The last stage that leaves a run saves
 // the data known about the run (run/liveness.hpp) and removes everything else: shared memory and runtime
-// directory (pictures and dead letters are kept). The last stage is determined under the run's file lock,
-// which a supervisor holds until it ends; so no stage cleans up while a supervisor runs, and no two stages
-// clean up concurrently. A process that leaves releases its locks on the run (attach.hpp); while another
-// process holds such a lock, nothing is removed.
+// directory (pictures and dead letters are kept). A stage determines under the run's file lock whether it is
+// the last one. A supervisor holds this lock until it ends; so no stage cleans up while a supervisor runs,
+// and no two stages clean up at the same time. A process that leaves releases its locks on the run
+// (attach.hpp); while another process holds such a lock, nothing is removed.
 
 /// Returns false if another process holds the lock; the caller must then call it again later. Returns true if
 /// this process may end now, which it must then do immediately. What a crash leaves at each step: an entry

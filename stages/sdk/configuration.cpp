@@ -87,9 +87,9 @@ frame_format* output_of(description& d) { return const_cast<frame_format*>(outpu
 
 struct settings::state {
     nlohmann::json values = nlohmann::json::object();
-    /// keys whose value was requested, which are the keys that the stage supports
+    /// the keys whose values the stage has requested; these are the keys that it supports
     std::set<std::string, std::less<>> read;
-    /// the same keys, and keys that were only tested for presence
+    /// the keys in `read`, and also the keys that the stage has only tested for presence
     std::set<std::string, std::less<>> known;
 
     /// Returns the value of `key`, or null; records that the stage supports the key.

@@ -17,8 +17,8 @@
 
 namespace carousel {
 
-// A stage's own keys of the pipeline file, typed. configure() must read every key: a key left over is a
-// typing error of the user and is refused with "did you mean".
+// A stage's own keys of the pipeline file, typed. configure() must read every key: a key that it has not read
+// is taken for a typing error of the user and is refused with "did you mean".
 
 /// A wrong key or value of a stage's settings; the supervisor adds file:line:col from the key.
 class settings_error : public config_error {
@@ -82,8 +82,8 @@ struct asset_description {
     u64 bytes = 0;
 };
 
-/// One output: a format and the name by which readers refer to it. If a stage has only one output, this
-/// output needs no name.
+/// One output of a stage: its format, and the name by which readers refer to it. If a stage has only one
+/// output, this output needs no name.
 struct output_description : frame_format {
     output_description(frame_format format) : frame_format(std::move(format)) {}  // NOLINT: as it is
     output_description(std::string named, frame_format format)
@@ -104,7 +104,8 @@ struct configuration {
     std::vector<input_description> inputs = {};  ///< in the file's order; empty for a source
     f64 fps = 0;                                 ///< frames per second of the pipeline; 0: unlimited
     std::string device = "auto";  ///< the device requested in the file for this stage: auto, cpu, cuda:N
-    std::string folder = {};      ///< the pipeline file's folder, absolute: base of relative paths
+    std::string folder = {};      ///< absolute path of the pipeline file's folder, to which relative paths
+                                  ///< refer
     /// The inputs of the key `sampled`, in the file's order. A sampled input from a stage downstream of this
     /// one has a format without planes, because its format may depend on this stage's output.
     std::vector<input_description> sampled = {};
@@ -139,8 +140,8 @@ struct description {
     parameter_schema parameters = {};
     runs_on device = runs_on::any;  ///< where it can run
     bool ends = false;              ///< a source that may call frame::end_stream()
-    /// The stage only forwards frames between this run and another place and computes nothing; so none of its
-    /// crashes counts as an attempt on a frame, whatever max_attempts is.
+    /// The stage computes nothing: it only forwards frames between this run and another place. So a crash of
+    /// this stage never counts as an attempt on a frame, whatever max_attempts is.
     bool forwards_frames = false;
     /// finish() is also called for tombstone frames: frames that were abandoned, here or upstream, and that
     /// have no payload (frame::tombstone_reason()). If this is false, the runner records and commits a
@@ -159,9 +160,9 @@ struct description {
     /// frame. A frame whose work differs ends the process, and the message has the frame's number. No effect
     /// on the CPU.
     bool same_work = false;
-    /// The stage accesses rings on another GPU only through a mapping. If this is false, the runner may copy
-    /// such a slot to the stage's own GPU, and the copy runs on the frame's queue. A stage sets this if it
-    /// can't order all of its work after that queue.
+    /// If true, the stage accesses rings on another GPU only through a mapping. If false, the runner may copy
+    /// a slot of such a ring to the stage's own GPU, and the copy runs on the frame's queue. A stage sets
+    /// this if it can't order all of its work after the work on that queue.
     bool maps_peer_rings = false;
     /// Number of threads that call finish() concurrently, each for another frame; useful for a stage whose
     /// host work per frame takes longer than the frame interval. The stage must guard its shared state. 0:
@@ -173,14 +174,14 @@ struct description {
 
 /// Throws config_error unless `d` has at most 4 outputs, which are named if there are several.
 void check_outputs(const description& d);
-/// Throws config_error for a plane of description::reads that its input lacks, or that has another element
-/// type in that input.
+/// Throws config_error if an input lacks a plane that description::reads lists for it, or has that plane with
+/// another element type.
 void check_reads(const description& d, const configuration& with);
 /// Returns the index of the output of that name. If there is none, throws config_error, which lists the
 /// existing names.
 [[nodiscard]] std::size_t output_index(const std::vector<output_description>& outputs, std::string_view name);
 
-/// Returns the only output of `d`, or null if `d` is a sink. For callers that support only one output. Throws
+/// Returns the only output of `d`, or null if `d` is a sink. For callers that support only one output: throws
 /// config_error if there are several.
 [[nodiscard]] const frame_format* output_of(const description& d);
 [[nodiscard]] frame_format* output_of(description& d);

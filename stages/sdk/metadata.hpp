@@ -25,13 +25,14 @@ template <typename T>
 concept metadata_type =
     std::is_arithmetic_v<T> || std::same_as<T, std::string> || std::same_as<T, std::vector<std::byte>>;
 
-/// The metadata of one frame. Not synchronised: to be used by one thread at a time while entries are set.
+/// The metadata of one frame. Not synchronised: while entries are being set, only one thread may use the
+/// object.
 class frame_metadata {
 public:
-    /// Empty, and no entry can be set.
+    /// Creates an empty object in which no entry can be set.
     frame_metadata() = default;
     explicit frame_metadata(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
-    /// `used` bytes of `room` are entries; both must outlive this object.
+    /// The first `used` bytes of `room` contain the entries; both `room` and `used` must outlive this object.
     frame_metadata(std::span<std::byte> room, u32& used) noexcept : bytes_(room), room_(room), used_(&used) {}
 
     /// Returns the entry of that key, or nullopt if there is none. A number is returned as any numeric type

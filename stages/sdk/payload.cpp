@@ -40,7 +40,7 @@ void set_used(shm::used_extents* used, const ring::frame_format& in, std::string
               std::initializer_list<u64> elements) {
     if (used == nullptr)
         throw std::logic_error("used extents can only be set in process(), for the frame's output");
-    // in a run, `used` is in the frame's header, and the header is writable only while the block is open
+    // in a run, `used` is part of the frame's header, which is writable only while the block is open
     const shm::block_open open;
     ring::set_used(*used, in, name, {elements.begin(), elements.size()});
 }

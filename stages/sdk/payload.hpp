@@ -1,7 +1,7 @@
 #pragma once
-// The planes of a payload, accessed by name and checked: the caller names the element type, which must be
-// that of the format, and gets the plane with its shape. A plane_view is a plain value: it may be passed to a
-// CUDA kernel or captured by a task.
+// Access to the planes of a payload by name: the caller names the element type, which is checked against the
+// format, and gets the plane with its shape. A plane_view is a plain value: it may be passed to a CUDA kernel
+// or captured by a task.
 
 #include <initializer_list>
 #include <span>
@@ -76,9 +76,9 @@ public:
     /// The first element: a pointer of the stage's device.
     [[nodiscard]] CAROUSEL_HD T* data() const noexcept { return data_; }
     [[nodiscard]] CAROUSEL_HD u32 rank() const noexcept { return rank_; }
-    /// Elements along a dimension; 1 beyond the rank.
+    /// Number of elements along a dimension; 1 for a dimension that the plane does not have.
     [[nodiscard]] CAROUSEL_HD u64 extent(u32 dimension) const noexcept { return extent_[dimension]; }
-    /// Bytes from one element of a dimension to the next.
+    /// Distance in bytes between neighbouring elements along a dimension.
     [[nodiscard]] CAROUSEL_HD u64 stride(u32 dimension) const noexcept { return stride_[dimension]; }
     /// Total number of elements.
     [[nodiscard]] CAROUSEL_HD u64 size() const noexcept {
@@ -137,15 +137,15 @@ public:
 
     [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return *format_; }
-    /// The start of the slot; planes are at their offsets (frame/frame_format.hpp).
+    /// The start of the slot; frame/frame_format.hpp describes the planes' offsets from it.
     [[nodiscard]] Byte* slot() const noexcept { return slot_; }
     [[nodiscard]] extents* used() const noexcept { return used_; }
 
-    /// In process(), for an output: this frame uses only `elements` elements along the first dimensions of a
-    /// plane, at most the declared number, and all elements along the other dimensions. The rest may contain
-    /// any data, because it is never read, hashed or recorded. Without this call a plane is used as a whole.
-    /// Throws config_error if there is no such plane, if `elements` exceeds its extents, or for a plane after
-    /// the eighth; std::logic_error elsewhere.
+    /// In process(), for an output: declares how much of a plane this frame uses. `elements` contains the
+    /// numbers of elements along the first dimensions, each at most the declared number; along the other
+    /// dimensions all elements are used. The rest may contain any data, because it is never read, hashed or
+    /// recorded. Without this call a plane is used as a whole. Throws config_error if there is no such plane,
+    /// if `elements` exceeds its extents, or for a plane after the eighth; std::logic_error elsewhere.
     void set_used(std::string_view name, std::initializer_list<u64> elements) const {
         static_assert(!std::is_const_v<Byte>, "inputs are read-only");
         detail::set_used(used_, *format_, name, elements);
@@ -183,7 +183,7 @@ public:
         const ring::plane& p = detail::find_plane(*format_, name, nullptr);
         return {slot_ + p.offset, std::is_const_v<Byte> ? in_use(name).bytes() : p.bytes()};
     }
-    /// The plane with its used extents as the shape.
+    /// Returns the plane with its used extents as its shape.
     [[nodiscard]] ring::plane in_use(std::string_view name) const {
         const ring::plane& p = detail::find_plane(*format_, name, nullptr);
         if (used_ == nullptr) return p;
@@ -199,8 +199,8 @@ private:
 using input_payload = payload<const std::byte>;
 using output_payload = payload<std::byte>;
 
-// The payload formats that Carousel's own stages exchange, including the format that a user's stage most
-// often needs: an image.
+// The payload formats that Carousel's own stages exchange. A user's stage most often needs one of them, the
+// image.
 
 /// An image: plane 0 "color", u8[height][width][4], R G B A, sRGB, top row first, dense. 0 accepts any size
 /// (for require_image).

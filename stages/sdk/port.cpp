@@ -28,8 +28,9 @@ bool is_gpu(const device::context* c) { return c != nullptr && c->kind() == devi
 
 }  // namespace
 
-/// The memory of delivered frames together with all objects that it needs: a frame's memory may outlive its
-/// port and its run, and work that was enqueued for it must be complete before the memory is freed.
+/// The memory of delivered frames, together with all objects that it needs. These objects are kept with it
+/// because a frame's memory may outlive its port and its run, and because work that was enqueued for the
+/// frame must be complete before the memory is freed.
 struct landing {
     std::shared_ptr<device::context> on;
     std::unique_ptr<device::mapping> memory;
@@ -152,7 +153,7 @@ void latest_port::state::settle() {
 }
 
 bool latest_port::state::take() {
-    // this port and its frame own one reference each; further references belong to the program
+    // this port and its frame own one reference each; if there are further references, the program owns them
     constexpr long own = 2;
     if (copy.use_count() > own) allocate();
     session::newest_frame::about what;
@@ -234,7 +235,7 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
             to_->poll();
             s->attach();
             return latest_port(std::move(s));
-        } catch (const shm_error&) {  // the supervisor is starting, or taking the run over
+        } catch (const shm_error&) {  // the supervisor is starting, or is taking over the run
             if (now_ns() >= until || to_->ended()) throw;
         }
 }

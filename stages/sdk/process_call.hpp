@@ -17,7 +17,8 @@ class stage;
 
 namespace detail {
 
-/// Calls s.process(f); during the call this thread's stack below this frame counts as that of process().
+/// Calls s.process(f). During the call, the part of this thread's stack below the stack frame of
+/// call_process() is treated as the stack of process().
 void call_process(stage& s, frame& f);
 
 /// Throws config_error if a word of `object` is an address in the stack of the process() call that runs in
@@ -34,9 +35,9 @@ void check_captures(const Task& task) {
 
 }  // namespace detail
 
-// The value that frame::local() returns: one object of any type, created by the first call. Has no
+// The value that frame::local() returns: one object of any type, created by the first call. Needs no
 // synchronisation of its own, because the runner's queue between process() and finish() orders the accesses
-// of these functions.
+// by these two functions.
 
 class frame_local {
 public:

@@ -1,6 +1,7 @@
 #pragma once
-// The newest frame of a sampled input (the key `sampled` of a pipeline file), as presented to a stage's own
-// code: a copy that the runner took before the stage's frame was begun. Empty until the input has a frame.
+// The newest frame of a sampled input (the key `sampled` of a pipeline file), in the form that a stage's own
+// code gets: a copy that the runner made before it began the stage's frame. Empty until the input has a
+// frame.
 
 #include <span>
 #include <string_view>
@@ -12,7 +13,8 @@
 
 namespace carousel {
 
-/// One frame of a sampled input; see the beginning of this file. Valid as long as the stage's own frame.
+/// One frame of a sampled input; see the beginning of this file. It is valid as long as the stage's own frame
+/// is.
 class sampled_frame {
 public:
     /// True if there is no frame.
@@ -36,7 +38,7 @@ public:
     [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const {
         return payload().bytes(name);
     }
-    /// The properties of that frame, with the meaning that they have in class frame; times in s and ns.
+    /// The properties of the sampled frame; they mean the same as in class frame, with times in s and ns.
     [[nodiscard]] const shm::frame_meta& meta() const { return there(); }
     [[nodiscard]] u64 frame_number() const { return there().frame_number; }
     [[nodiscard]] u64 ring_sequence() const { return there().ring_sequence; }
@@ -45,7 +47,7 @@ public:
     [[nodiscard]] u64 capture_ns() const { return there().capture_ns; }
     [[nodiscard]] shm::capture_clock capture_clock() const { return there().clock; }
     [[nodiscard]] frame_metadata metadata() const { return frame_metadata(there().metadata); }
-    /// The pipeline's parameters with which that frame was made.
+    /// The values of the pipeline's parameters with which the sampled frame was made.
     [[nodiscard]] u64 parameter_number() const { return there().parameter_number; }
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const { return there().parameters; }
 

@@ -51,9 +51,9 @@ struct chain::seat {
     std::optional<u64> newest;                         // the stage's last frame; empty: there was no frame
     std::unique_ptr<telemetry::ledger_writer> ledger;  // only a sink has one, as in the runner
     std::map<u64, u64> hashes;                         // of a sink's frames
-    /// The results of one frame in flight.
+    /// What a stage has made for one frame in flight.
     struct made_frame : shm::frame_meta {
-        std::vector<u64> sampled_from;  // for each sampled input: the frame that was used
+        std::vector<u64> sampled_from;  // for each sampled input, the number of the frame that was used
         std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
         std::array<shm::used_extents, max_stage_outputs> used{};
         std::array<std::byte, shm::max_metadata_bytes> metadata{};

@@ -30,7 +30,7 @@ inline cudaStream_t stream(device::queue& q) {
 }
 /// Returns the stream on which the frame's work is enqueued.
 inline cudaStream_t stream(frame& f) { return stream(f.queue()); }
-/// Returns the same stream, for set-up in prepare().
+/// Returns the stage's stream for the set-up work in prepare().
 inline cudaStream_t stream(environment& env) { return stream(env.queue()); }
 
 /// Throws cuda_error unless `status` is cudaSuccess; `what` is the call's name for the message.

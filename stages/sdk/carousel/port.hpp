@@ -1,20 +1,21 @@
 #pragma once
-// Ports: a program that was not started by a supervisor uses a port to read or write frames of a run. Such a
+// Ports: a program that no supervisor has started reads or writes frames of a run through a port. Such a
 // program opens the run by name, may start at any time, restart any number of times, and be killed at any
 // instruction.
 //
 //   auto run = carousel::open("demo");
 //   for (auto& f : run.latest("fragment")) show(f.plane<const carousel::u8>("color"));
 //
-// Ports that take part in a run, `reader` and `writer`, are in port_frames.hpp, which this header includes.
+// The ports that take part in a run (`reader` and `writer`) are declared in port_frames.hpp, which this
+// header includes.
 //
 // `latest` returns the newest frame of a stage's output, for observers. A `latest` reader never blocks the
 // run: a reader that is slow, stopped or dead has no effect on the run. Frames may be skipped, but a torn
 // frame is never returned:
 // - A frame is delivered as a copy, made under a lease that lasts only during the copy. A frame is
 //   discarded and counted in losses() if its lease was revoked meanwhile (copying took longer than
-//   latest_lease_ms, 250 ms), if its status word or header does not match, or if it is a tombstone without an
-//   image.
+//   latest_lease_ms, 250 ms), if its status word or header does not match, or if it is a tombstone, which has
+//   no image.
 // - A delivered frame belongs to the program until it requests the next one, without a time limit. With
 //   memory() the program can keep the planes' memory longer.
 // - A link has 8 places, which viewers, displays and ports share. A place is free again when its process
@@ -63,12 +64,13 @@ struct open_options {
     /// Where frames are delivered. "": in the same memory as the ring; "cpu": in host memory, page-locked if
     /// the ring's memory is on a GPU; "cuda" or "cuda:1": on that GPU, numbered as in this process.
     std::string device = {};
-    f64 wait_s = 5;  ///< time in seconds that opening waits for the run, its supervisor and its replies
+    f64 wait_s = 5;  ///< longest time in seconds that open() waits for the run, for its supervisor and for
+                     ///< each reply
 };
 
 /// Options of open_run::latest().
 struct latest_options {
-    f64 patience_s = 10;  ///< time in seconds that a loop waits for a newer frame
+    f64 patience_s = 10;  ///< longest time in seconds that a loop waits for a newer frame
 };
 
 /// Thrown if no newer frame arrived in time; the text names the cause of the wait.
@@ -77,7 +79,7 @@ public:
     explicit nothing_new(const std::string& message) : error(exit_code::stage_failed, message) {}
 };
 
-/// Counts of frames that were read and not delivered.
+/// Numbers of the frames that the port has read but not delivered, by cause.
 struct latest_losses {
     u64 revoked = 0;     ///< the lease was revoked: copying took too long
     u64 torn = 0;        ///< the status word or the header did not match; does not occur in a correct run
@@ -103,7 +105,7 @@ public:
     /// The run's parameters with which the frame was made, in the layout of open_run::parameters(); empty if
     /// the run has none.
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept { return facts_.parameters; }
-    /// Number of that parameter set: 0 at the start, incremented by each change.
+    /// Number of that parameter set: 0 when the run starts; each change of the parameters increments it.
     [[nodiscard]] u64 parameter_number() const noexcept { return facts_.parameter_number; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return planes_.format(); }
     /// Returns the plane of that name, limited to its used extents, as in a stage. Throws config_error if
@@ -112,11 +114,12 @@ public:
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return planes_.plane<T>(name);
     }
-    /// Also accessible as records or bytes.
+    /// The planes, which can also be accessed as records or bytes.
     [[nodiscard]] const input_payload& planes() const noexcept { return planes_; }
     /// The kind of device whose memory holds the planes.
     [[nodiscard]] device_kind where() const noexcept { return where_; }
-    /// Work enqueued on this stream is complete before the next frame overwrites this one.
+    /// The frame's stream: work that is enqueued on it is complete before the next frame overwrites this
+    /// frame.
     [[nodiscard]] device::queue& queue() const noexcept { return *queue_; }
     /// The cudaStream_t of that queue; null if the frame is in host memory.
     [[nodiscard]] void* stream() const noexcept;
@@ -141,8 +144,8 @@ public:
     latest_port& operator=(latest_port&&) noexcept;
     ~latest_port();
 
-    /// Returns the newest frame if it is newer than the last one, otherwise the first one that arrives within
-    /// `timeout_s` seconds. Returns null if no frame arrived, or if the run is over.
+    /// Returns the newest frame if it is newer than the last returned one; if it is not, waits up to
+    /// `timeout_s` seconds for the next frame. Returns null if no frame arrived, or if the run is over.
     [[nodiscard]] latest_frame* next(f64 timeout_s);
     /// True if the run is over: no further frame will arrive.
     [[nodiscard]] bool ended() const noexcept;
@@ -150,8 +153,8 @@ public:
     [[nodiscard]] const std::string& ending() const noexcept;
     /// Counts since the port was opened.
     [[nodiscard]] latest_losses losses() const noexcept;
-    /// Returns the reason why no newer frame arrives, as far as the run's state shows it: one clause for a
-    /// message.
+    /// Returns a clause for a message: the reason why no newer frame arrives, as far as the run's state shows
+    /// it.
     [[nodiscard]] std::string waits_for() const;
     /// The stage whose output this port reads.
     [[nodiscard]] const std::string& stage() const noexcept;
@@ -190,10 +193,10 @@ public:
     /// Returns the newest frames of the output of `stage`. If `stage` is "", returns those of the output that
     /// the last sink reads.
     [[nodiscard]] latest_port latest(const std::string& stage = "", const latest_options& options = {}) const;
-    /// Takes the seat of the reading port `stage`, which is a stage of the file with run = "port" and inputs.
-    /// Waits up to wait_s if another program holds the seat. Throws config_error, shm_error.
+    /// Takes the seat of the reading port `stage`: in the pipeline file a stage that has run = "port" and
+    /// inputs. Waits up to wait_s if another program holds the seat. Throws config_error, shm_error.
     [[nodiscard]] reader_port reader(const std::string& stage, const port_options& options = {}) const;
-    /// Takes the seat of the writing port `stage`, which is a stage of the file with run = "port" and without
+    /// Takes the seat of the writing port `stage`: in the pipeline file a stage that has run = "port" and no
     /// inputs. Waits and throws like reader().
     [[nodiscard]] writer_port writer(const std::string& stage, const port_options& options = {}) const;
     /// Returns the schema of the pipeline's parameters: names, types and offsets; empty if the pipeline has

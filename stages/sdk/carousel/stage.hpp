@@ -21,19 +21,19 @@
 //      because after a crash a frame may be finished twice. A stage without an output may record a hash of
 //      its input by frame.set_hash(): the runner keeps the run's ledger for every such stage. With
 //      description::finish_threads other than 1, several threads call finish() concurrently, each for another
-//      frame, and in no particular order; commits are nevertheless in order. So a finished frame may be
-//      delivered again even though a later one was also finished. process() of later frames runs before
-//      finish() of this frame: keep data that finish() needs of its frame in frame.local() or in memory of
-//      the frame's lane, never in a member that process() sets. finish() is called for a tombstone frame (one
-//      that was abandoned) only if description::wants_tombstones is set.
+//      frame, and in no particular order; commits are nevertheless in order. So after a crash a finished
+//      frame may be delivered again, even if a later frame was finished too. process() of later frames runs
+//      before finish() of this frame: keep data that finish() needs of its frame in frame.local() or in
+//      memory of the frame's lane, never in a member that process() sets. finish() is called for a tombstone
+//      frame (one that was abandoned) only if description::wants_tombstones is set.
 //   6. ready() and committed(), for a stage at the edge of a run: ready() returns whether the next frame of a
 //      source is available; committed() is called when a frame is final.
 //
 // Errors: configure and prepare throw carousel::error (config_error for what the user can correct). An
-// exception from process or finish ends the process (exit code 73, or the error's own), which counts as an
-// attempt on the frames in flight. Only a disk_full_error from finish() does not end the process: the runner
-// waits for free space and calls finish() again. From prepare() on, an exception ends the process at once,
-// without running the stage's destructor.
+// exception from process or finish ends the process with exit code 73, or with the code that the error itself
+// specifies; this counts as an attempt on the frames in flight. Only a disk_full_error from finish() does not
+// end the process: the runner waits for free space and calls finish() again. From prepare() on, an exception
+// ends the process at once, without running the stage's destructor.
 //
 // Crash: a stage may die at any point. The frames of a dead stage are delivered to its successor, and no work
 // that the dead stage had enqueued can reach a consumer.
@@ -69,12 +69,13 @@ public:
     [[nodiscard]] virtual device::context& context() = 0;
     /// The queue for set-up work in prepare().
     [[nodiscard]] virtual device::queue& queue() = 0;
-    /// Mapped memory of an asset, read-only. For an asset of another stage: blocks until the asset is READY;
-    /// the wait has a timeout whose error names the stage responsible. On a GPU, an asset in host memory is
+    /// Mapped memory of an asset, read-only. If the asset is made by another stage, blocks until the asset is
+    /// READY; if the wait times out, the error names that stage. On a GPU, an asset in host memory is
     /// returned as a private copy on the device.
     [[nodiscard]] virtual std::span<const std::byte> asset(std::string_view name) = 0;
-    /// The run's runtime directory: sockets, state, logs, ledgers; also for notes to the stage's successor.
-    /// The run removes this directory at the end of the run; files for the user belong in output_directory().
+    /// The run's runtime directory: sockets, state, logs, ledgers. A stage may also store notes for its
+    /// successor there. The run removes this directory at the end of the run; files for the user belong in
+    /// output_directory().
     [[nodiscard]] virtual std::string runtime_directory() const = 0;
     /// The run's output directory, an absolute path: runs/NAME-DATE in the directory in which the run was
     /// started. No run removes it. All stages share it, and a run that is taken over keeps it. The first call
@@ -87,12 +88,12 @@ public:
     [[nodiscard]] virtual u32 epoch() const = 0;
     /// Identifies the run: the same for all its processes and for each supervisor that takes it over.
     [[nodiscard]] virtual std::string run_id() const { return {}; }
-    /// Number of the first frame in this run's rings: above 0 if the run continues a lost run, or if the
-    /// rings were rebuilt during the run.
+    /// Number of the first frame in this run's rings. It is above 0 if the run continues a lost run, or if
+    /// the rings were rebuilt during the run.
     [[nodiscard]] virtual u64 first_frame() const { return 0; }
-    /// Every frame below the returned number is committed by each sink of this run that has a claim on the
-    /// frame (ledger/ledger.hpp), and recorded in that sink's ledger. Reads files; to be called from one
-    /// thread at a time. Throws output_error.
+    /// Returns a frame number: for every frame below it, each sink of this run that has a claim on the frame
+    /// (ledger/ledger.hpp) has committed the frame and recorded it in its ledger. Reads files; to be called
+    /// from one thread at a time. Throws output_error.
     [[nodiscard]] virtual u64 delivered_below() { return 0; }
     /// Makes the runner call stage::ready() again. Any thread.
     virtual void wake() noexcept {}
@@ -115,8 +116,8 @@ struct frame_stamp {
     bool captured_here = false;                  ///< true: capture_ns is on this machine's clock
     u64 born_ns = 0;  ///< the time when the source began the frame, on this machine's clock; 0: the time when
                       ///< the frame begins here
-    std::optional<u64> frame_number = {};  ///< the frame number that the stages downstream get; none: they
-                                           ///< get the ring sequence as the frame number
+    std::optional<u64> frame_number = {};  ///< the frame number that the stages downstream get; if there is
+                                           ///< none, they get the ring sequence as frame number
 };
 
 /// One frame in this stage.
@@ -130,11 +131,11 @@ public:
     /// The frame's position in the rings of this host, from 0. The position differs from the frame number
     /// only if this host processes only some of another host's frames (instances of one stage on two hosts).
     [[nodiscard]] virtual u64 ring_sequence() const noexcept { return frame_number(); }
-    /// frame_number / fps, seconds: depends only on the frame number.
+    /// The frame's time in seconds: frame_number / fps, so it depends only on the frame number.
     [[nodiscard]] f64 time_s() const noexcept { return meta().time_s; }
-    /// The frame's parameters as set by its source: every stage sees the same values for one frame,
-    /// independent of later changes, also when the frame is processed again after a crash. Throws
-    /// config_error unless description::parameters names T.
+    /// The frame's parameters, as its source has set them. Every stage sees the same values for one frame:
+    /// later changes do not affect them, and they are the same when the frame is processed again after a
+    /// crash. Throws config_error unless description::parameters names T.
     template <frame_parameters T>
     [[nodiscard]] T parameters() const {
         const std::span<const std::byte> values = parameter_values(T::type, sizeof(T));
@@ -145,14 +146,15 @@ public:
     /// The bytes of the frame's parameter set. Throws config_error unless the set has that type and size.
     [[nodiscard]] virtual std::span<const std::byte> parameter_values(std::string_view type,
                                                                       std::size_t bytes) const = 0;
-    /// The same bytes, regardless of their type, for stages that forward them. Empty if there are none.
+    /// The bytes of the parameter set without a check of their type, for stages that only forward them. Empty
+    /// if there are none.
     [[nodiscard]] virtual std::span<const std::byte> parameter_bytes() const noexcept { return {}; }
-    /// Number of the parameter set: 0 at the start, incremented by each change.
+    /// Number of the parameter set: 0 when the run starts; each change of the parameters increments it.
     [[nodiscard]] u64 parameter_number() const noexcept { return meta().parameter_number; }
     /// The time when the source began the frame, CLOCK_MONOTONIC in ns; 0: not known.
     [[nodiscard]] u64 born_ns() const noexcept { return meta().born_ns; }
-    /// Capture time in ns, as set by its source (set_capture_ns, or a recording): the same in every stage. 0:
-    /// not set.
+    /// Capture time in ns, the same in every stage. The frame's source sets it, by set_capture_ns() or from a
+    /// recording. 0: not set.
     [[nodiscard]] u64 capture_ns() const noexcept { return meta().capture_ns; }
     /// Whether capture_ns() is on this machine's clock or on the clock of a recording.
     [[nodiscard]] shm::capture_clock capture_clock() const noexcept { return meta().clock; }
@@ -184,8 +186,8 @@ public:
         (void)name;
         return 0;
     }
-    /// For input `index`: the numbers of the sampled frames that the upstream stage used to make this input's
-    /// frame; shm::no_sampled_frame for a sampled input that had no frame.
+    /// The numbers of the sampled frames that the upstream stage used to make the frame of input `index`;
+    /// shm::no_sampled_frame for a sampled input that had no frame.
     [[nodiscard]] virtual std::span<const u64> input_sampled(std::size_t index = 0) const noexcept {
         (void)index;
         return {};
@@ -215,30 +217,30 @@ public:
     /// upstream: it has no payload. process() never gets one; finish() gets one if
     /// description::wants_tombstones is set.
     [[nodiscard]] virtual std::string_view tombstone_reason() const noexcept = 0;
-    /// False after this process has got a successor that owns the frame instead (for example if this process
-    /// was stopped and resumed late). Call is_owned() immediately before an effect outside the ring that
-    /// can't be undone, such as renaming a file into place. If is_owned() has returned false, the rename may
+    /// Returns false if a successor of this process now owns the frame (for example because this process was
+    /// stopped and resumed late). Call is_owned() immediately before an effect outside the ring that can't be
+    /// undone, such as renaming a file into place. After is_owned() has returned false, such a rename could
     /// overwrite the successor's file.
     [[nodiscard]] virtual bool is_owned() const noexcept { return true; }
     /// In finish() of a stage without an output: records a hash of this frame's input in the ledger. Equal
-    /// runs then have equal hashes (`image_hash` of the report), and `carousel chaos` compares them. Without
-    /// this call, frames are only counted. `name` identifies the hash function (one line of at most 100
-    /// bytes): hashes of different names are never compared. <carousel/hash.hpp> computes one on the device
-    /// that holds the image.
+    /// runs then have equal hashes (`image_hash` of the report), and `carousel chaos` compares them. If a
+    /// stage does not call this function, its frames are only counted. `name` identifies the hash function
+    /// (one line of at most 100 bytes): hashes of different names are never compared. <carousel/hash.hpp>
+    /// computes one on the device that holds the image.
     virtual void set_hash(u64 hash, std::string_view name) noexcept { (void)hash, (void)name; }
     /// Records a hash whose definition is known only to the stage, under the name "own".
     void set_hash(u64 hash) noexcept { set_hash(hash, "own"); }
     /// In finish(): calls body(k) for each k below `parts` and returns when all calls have returned. If the
-    /// stage has several finish threads (description::finish_threads), threads without a frame to finish run
-    /// some of the parts, which shortens the time per frame when few are in flight. The assignment of parts
-    /// to threads and their order are unspecified: the result must not depend on them. Exceptions from `body`
-    /// propagate.
+    /// stage has several finish threads (description::finish_threads), the threads that have no frame to
+    /// finish run some of the parts. This shortens the time per frame when few frames are in flight. The
+    /// assignment of parts to threads and their order are unspecified: the result must not depend on them.
+    /// Exceptions from `body` propagate.
     virtual void in_parts(u32 parts, const std::function<void(u32 part)>& body) {
         for (u32 k = 0; k < parts; ++k) body(k);
     }
-    /// In finish(): marks this frame as waiting for another host, until it is called with false or finish()
-    /// returns. Such a wait is not treated as a hang: no timeout of this process runs during the wait, and
-    /// `carousel ps` shows its cause.
+    /// In finish(): marks this frame as waiting for another host. The mark lasts until this function is
+    /// called with false, or until finish() returns. Such a wait is not treated as a hang: no timeout of this
+    /// process runs during the wait, and `carousel ps` shows its cause.
     virtual void wait_for_link(bool waits) { (void)waits; }
     /// In finish() of a stage with one output that commits on the host: replaces the frame's metadata and the
     /// used extents of its planes that process() set, for data that becomes known only in finish(). Throws
@@ -248,9 +250,10 @@ public:
         throw std::logic_error(
             "carry() was called in a wrong place: it is only for finish() of a stage with one output");
     }
-    /// In process() of a source: sets the frame's time and parameters instead of the run's. A source must
-    /// call stamp() either for every frame or for no frame. `with` must be a function of the frame number.
-    /// Throws config_error if the size of the parameters differs from that of the pipeline's parameters.
+    /// In process() of a source: gives the frame its own time and parameters, which replace those of the run.
+    /// A source must call stamp() either for every frame or for no frame. `with` must be a function of the
+    /// frame number. Throws config_error if the size of the parameters differs from that of the pipeline's
+    /// parameters.
     virtual void stamp(const frame_stamp& with) {
         (void)with;
         throw std::logic_error(
@@ -275,7 +278,8 @@ public:
     /// In process() of a source that sets description::ends: reports that the stream ends before this frame,
     /// so that neither this frame nor any later one exists. Work enqueued for it is discarded. The call must
     /// depend only on the frame number: a successor that processes this frame, or a later one, must also end
-    /// the stream. Throws in any other place, which ends the process like any other exception.
+    /// the stream. If it is called anywhere else it throws, and the exception ends the process like any
+    /// other.
     virtual void end_stream() {
         throw std::logic_error(
             "end_stream() was called in a wrong place: it is only for process() of a source (a stage without "
@@ -317,8 +321,8 @@ public:
     /// before anything is claimed, possibly several times per frame, also for tombstone frames. No frame
     /// begins while this function returns false. Meant for a source whose frames come from outside: while the
     /// source waits for a frame, no timeout runs and no attempt is counted. environment::wake() triggers
-    /// another call; without it the next call is after 100 ms. `done_below`, for a source: every frame below
-    /// it is committed and frame `done_below` is not; 0 for other stages.
+    /// another call; without it the next call is after 100 ms. `done_below`: for a source, the number of the
+    /// first frame that is not committed; for other stages 0.
     [[nodiscard]] virtual bool ready(u64 ring_sequence, u64 done_below) {
         (void)ring_sequence, (void)done_below;
         return true;
@@ -331,7 +335,7 @@ public:
 /// the end of the run.
 int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)());
 
-/// The same for a class with a default constructor:
+/// Like the function above, for a stage class that has a default constructor:
 ///   int main(int argc, char** argv) { return carousel::stage_main<my_stage>(argc, argv); }
 template <typename Stage>
 int stage_main(int argc, char** argv) {

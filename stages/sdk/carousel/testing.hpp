@@ -11,9 +11,9 @@
 //   c.run(0);
 //   c.read<u8>("negative", "color");
 //
-// Wherever a ring is named, "fork" is the first output of the stage fork, "fork.square" its output of that
-// name. A sampled input (the key `sampled`) is the newest frame of an earlier stage, or of a stand-in for
-// which newest() has been called.
+// In all functions that take the name of a ring, "fork" means the first output of the stage fork, and
+// "fork.square" means its output named square. A sampled input (the key `sampled`) is the newest frame of an
+// earlier stage, or of a stand-in for which newest() has been called.
 //
 // Throws the exceptions of the stages; carousel::error for a wrong name, type or size.
 
@@ -64,8 +64,8 @@ public:
     /// Adds a stand-in with several outputs.
     void provide(const std::string& name, std::vector<output_description> outputs);
     /// Allocates memory and assets and prepares all stages. Call it once, after the last add() and provide():
-    /// afterwards add(), provide() and a second prepare() throw config_error, and so do functions that run or
-    /// read frames if they are called before prepare().
+    /// add(), provide() and prepare() throw config_error if they are called after it; functions that run or
+    /// read frames throw config_error if they are called before it.
     void prepare();
 
     /// Copies `elements` into a plane of a stand-in. Throws config_error if the type differs or the number of
@@ -80,11 +80,12 @@ public:
     }
 
     /// From now on frame `frame_number` of a stand-in, with its current contents, is the newest frame for the
-    /// stages that have the stand-in as a sampled input. Until the first call that input is empty.
+    /// stages that have the stand-in as a sampled input. Before the first call of this function that sampled
+    /// input is empty.
     void newest(const std::string& name, u64 frame_number);
 
-    /// Runs one frame through all stages, including finish() and commit. Without values the frame has the
-    /// schema's initial parameters.
+    /// Runs one frame through all stages, including finish() and commit. If no values are passed, the frame
+    /// has the schema's initial parameters.
     void run(u64 frame_number) { run_with(frame_number, {}); }
     template <frame_parameters T>
     void run(u64 frame_number, const T& values) {
@@ -113,8 +114,8 @@ public:
     /// Sets the used extents of a stand-in's plane, in elements, from now on.
     void set_used(const std::string& name, std::string_view plane, std::initializer_list<u64> elements);
 
-    /// Returns a plane of a stage's last frame, element by element, up to the last element that the frame
-    /// uses. Throws config_error if the type differs.
+    /// Returns the elements of a plane of a stage's last frame, up to the last element that the frame uses.
+    /// Throws config_error if the type differs.
     template <typename T>
     [[nodiscard]] std::vector<T> read(const std::string& name, std::string_view plane) {
         const std::vector<std::byte> bytes = read_plane(name, plane, element_of<T>::value);
