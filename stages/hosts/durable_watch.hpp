@@ -14,12 +14,12 @@ namespace carousel::hosts {
 class durable_watch {
 public:
     struct set_up {
-        std::function<bool()> wanted;  ///< true while the sender waits
+        std::function<bool()> wanted;  ///< returns true while the sender waits
         std::function<u64()> below;    ///< returns the frame below which all frames are in the files of all
                                        ///< sinks
         std::function<void(u64)> is_durable;
-        bool sync = false;  ///< calls sync(2) before each report, so that reported frames survive a power
-                            ///< failure
+        bool sync = false;  ///< if true, sync(2) is called before each report, so that the reported frames
+                            ///< survive a power failure
     };
     explicit durable_watch(set_up s) : set_(std::move(s)), thread_([this] { run(); }) {}
     ~durable_watch();

@@ -78,7 +78,8 @@ bool sends_directly(const configuration& with, packing how) {
                               name_of(how)));
 }
 
-// Connecting a datagram socket sends nothing, but the kernel chooses the route.
+// Connecting a datagram socket sends no packet, but makes the kernel choose the route and thereby the source
+// address.
 std::string local_address_towards(const std::string& address) {
     const shm::unique_fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_in to{};
@@ -128,7 +129,7 @@ std::string link_end::file(const std::string& name) const {
     return env->runtime_directory() + "/" + name + "-" + stage;
 }
 
-// A receiver forwards frames made by others, and its stream ends when the sender ends it
+// A receiver only forwards frames that other stages have made, and its stream ends when the sender ends it
 // (receive_stage::configure). The program's name would not identify a receiver: the program may be a wrapper,
 // or a link in the file system.
 bool link_end::is_one_of_several_receivers() const {
@@ -158,7 +159,8 @@ void link_figures::update(bool up, const std::optional<clock_relation>& clock, u
     j["clock_error_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->error_ns) / 1e6) : nullptr;
     try {
         shm::write_whole_file(path_, j.dump());
-    } catch (const error&) {  // the disk may be full, for example; figures must not cost a frame
+    } catch (const error&) {  // the disk may be full, for example; a failed write of the figures must not
+                              // cost a frame
     }
 }
 

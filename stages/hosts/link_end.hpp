@@ -1,6 +1,6 @@
 #pragma once
-// The parts that both ends of a link have: settings, token, format of the frames, and figures for the run's
-// report.
+// The parts that both ends of a link have in common: the settings, the token, the format of the frames, and
+// the figures for the run's report.
 
 #include <carousel/stage.hpp>
 
@@ -40,7 +40,7 @@ struct link_settings {
 
 /// "none", "lz4", "zstd": names of the compressions.
 [[nodiscard]] const char* name_of(packing how) noexcept;
-/// The compressions of this build, without none.
+/// The names of the compressions that this build has, except "none".
 [[nodiscard]] std::vector<packing> built_in_packings();
 /// Reads the key `compress`. Throws settings_error if the name is unknown, or if this build does not have the
 /// compression.
@@ -52,7 +52,7 @@ struct link_settings {
 /// Bytes that a link transfers per frame of this format: a slot without its leading status word.
 [[nodiscard]] u64 payload_bytes(const frame_format& format);
 inline constexpr u64 before_payload = ring::plane_alignment;
-/// The fields of the hello that both sides compare.
+/// Returns a hello in which the fields that both sides compare are set.
 [[nodiscard]] hello hello_of(const frame_format& format, const parameter_schema& parameters);
 
 // Common part of both ends of a link: settings, token and format of the frames.
@@ -84,8 +84,8 @@ class link_figures {
 public:
     link_figures(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {}
 
-    /// To be called after each change; writes once per second, or immediately if `force` is set. A failed
-    /// write is ignored.
+    /// To be called after each change. Writes the file at most once per second, or immediately if `force` is
+    /// set. A failed write is ignored.
     void update(bool up, const std::optional<clock_relation>& clock, u64 now, bool force = false);
     /// Called by a receiving end: `how` is true if the sender keeps its frames until the sinks on this host
     /// have them.

@@ -1,5 +1,5 @@
 #pragma once
-// A frame as it crosses a link: the data that accompanies its payload, and the outgoing payload.
+// The parts of a frame that cross a link: the payload, and the data that is sent with it.
 
 #include <carousel/stage.hpp>
 
@@ -11,7 +11,7 @@
 
 namespace carousel::hosts {
 
-// Conversion of the data that accompanies a frame's payload, for the transfer over a link.
+// Converts the data that is sent over a link with a frame's payload.
 
 inline constexpr std::string_view payload_hash_name = "carousel.blocks4k.v1 of a payload";
 
@@ -27,9 +27,9 @@ inline constexpr std::string_view payload_hash_name = "carousel.blocks4k.v1 of a
 
 class outgoing_payload {
 public:
-    /// For prepare(). Frames have `bytes` bytes each. `direct`: frames on a GPU are not copied.
+    /// For prepare(). `bytes`: the size of each frame. `direct`: if true, frames on a GPU are not copied.
     void prepare(environment& env, u64 bytes, bool direct = false);
-    /// The GPU that contains the memory described by describe(); null: memory that the CPU reads.
+    /// The GPU that contains the memory to which describe() refers; null if the CPU can read this memory.
     [[nodiscard]] device::context* gpu() const noexcept { return gpu_; }
     /// For process().
     void enqueue(frame& f);
@@ -40,7 +40,7 @@ private:
     u64 bytes_ = 0;
     device::context* gpu_ = nullptr;
     std::unique_ptr<device::mapping> scratch_, hashes_;
-    std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< for a GPU whose frames are copied
+    std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< set only if frames are on a GPU and are copied
 };
 
 }  // namespace carousel::hosts

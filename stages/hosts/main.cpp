@@ -1,4 +1,5 @@
-// The main function of each of a link's stages: CMake names its header and its class.
+// The main function of the programs of a link's stages. For each program, CMake passes the header and the
+// class of the stage.
 #include CAROUSEL_STAGE_HEADER
 
 #include <cstdio>

@@ -49,8 +49,8 @@ void receive_stage::prepare(environment& env) {
     hasher_ = host_->make_queue();
 }
 
-// Opened at the first call of ready(), not earlier: only then is it known which frames are committed here,
-// and a standby must leave the port to the active process.
+// The link is opened at the first call of ready() and not earlier, because before that call this process does
+// not know which frames are committed here, and because a standby must leave the port to the active process.
 void receive_stage::open(u64 next) {
     hosts::receiver_link::set_up s;
     s.where = end_.where;
@@ -97,8 +97,8 @@ bool receive_stage::is_sound(hosts::receiver_link::arrived& a) {
     return hash == a.message.hash;
 }
 
-// A lower frame may still belong to a predecessor that is not completely revoked; in that case this frame is
-// not due yet, and no acknowledgement may include the lower frame.
+// A lower frame may still belong to a predecessor that is not completely revoked. In that case this frame
+// must wait, and no acknowledgement may include the lower frame.
 bool receive_stage::ready(u64 ring_sequence, u64 done_below) {
     if (!link_ && ring_sequence != done_below) return false;
     if (!link_) open(done_below);

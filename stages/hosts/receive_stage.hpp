@@ -27,7 +27,7 @@ public:
     void prepare(environment& env) override;
     [[nodiscard]] bool ready(u64 ring_sequence, u64 done_below) override;
     void process(frame& f) override;
-    /// The commit word must be written by this process, so that there are no gaps in the acknowledged frames.
+    /// Only this process may write the commit word, so that there are no gaps in the acknowledged frames.
     [[nodiscard]] bool commits_on_host() const override { return true; }
     void finish(frame& f) override;
     void committed(u64 ring_sequence) override;
@@ -43,14 +43,15 @@ private:
     u32 window_ = 0;
     bool sync_ = false, work_ = false, successors_ = false;
     std::vector<std::unique_ptr<device::mapping>> buffers_;
-    /// unpacked bytes of compressed frames; allocated with the first such frame
+    /// the unpacked bytes of a compressed frame; allocated when the first such frame arrives
     std::vector<std::unique_ptr<device::mapping>> unpacked_;
     std::unique_ptr<device::context> host_;  ///< one thread that computes hashes
     std::unique_ptr<device::queue> hasher_;
     u64 expected_ = 0;                                   ///< next frame to begin
     std::optional<hosts::receiver_link::arrived> next_;  ///< already compared
-    std::unique_ptr<hosts::receiver_link> link_;         ///< the object's thread uses the buffers
-    std::unique_ptr<hosts::durable_watch> durable_;      ///< last member, because the object's thread uses
+    std::unique_ptr<hosts::receiver_link> link_;         ///< declared after the buffers, because this
+                                                         ///< object's thread uses them
+    std::unique_ptr<hosts::durable_watch> durable_;      ///< declared last, because this object's thread uses
                                                          ///< the link
 };
 

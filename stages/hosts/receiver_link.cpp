@@ -19,7 +19,8 @@ namespace {
 using nlohmann::json;
 constexpr u64 port_patience_ns = ns_per_s;  ///< a killed predecessor keeps the port until it has exited
 constexpr u64 leave_patience_ns = 300 * ns_per_ms;
-/// Limit for a sender's hello, which contains a format (the expected one or another) and names.
+/// Limit for the size of a sender's hello, which contains names and a format; the format may differ from the
+/// expected one.
 u64 longest_hello(const hello& expected) { return std::max<u64>(4096, encode(expected).size() + 1024); }
 }  // namespace
 
@@ -189,7 +190,8 @@ void receiver_link::run() {
                 if (const std::string log_line = side_.warning(); !log_line.empty())
                     log::warning("{}", log_line);
             }
-            t.trust(proven);  // called before the WELCOME, after which the first frame can arrive
+            t.trust(proven);  // called before the WELCOME is sent, because the first frame can arrive
+                              // immediately after it
             carry_out(t, todo);
             const u64 now = now_ns();
             if (todo.empty()) t.wait(std::min(due > now ? due - now : 0, longest_sleep_ns));
@@ -203,7 +205,8 @@ void receiver_link::run() {
     set_.wake();
 }
 
-// Called under the lock. A successor's state must be on disk before it is confirmed to the sender.
+// Called under the lock. The state that a successor needs must be on disk before this process confirms it to
+// the sender.
 void receiver_link::keep() {
     const bool ends = side_.end() && side_.end() != note_.end;
     if (!ends && !side_.sender_must_be_kept()) return;
@@ -216,7 +219,7 @@ void receiver_link::keep() {
     set_.wake();
 }
 
-// Notifies the sender, and allows a moment for the message to arrive.
+// Notifies the sender of the end of the run, and waits for a moment so that the message can arrive.
 void receiver_link::leave(transport& t) {
     {
         const std::lock_guard lock(mutex_);

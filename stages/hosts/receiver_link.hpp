@@ -1,6 +1,6 @@
 #pragma once
-// A receiving_side with its transport, its buffers and its thread. May be called from any thread; a dedicated
-// thread calls UCX and runs as long as the object exists.
+// A receiving_side with its transport, its buffers and its thread. Its functions may be called from any
+// thread. Only its own thread calls UCX; this thread runs as long as the object exists.
 
 #include <atomic>
 #include <functional>
@@ -20,7 +20,7 @@ namespace carousel::hosts {
 /// stream. Each value is saved before it is confirmed to the sender, so a successor has the value regardless
 /// of when this process dies.
 struct link_note {
-    std::string run;  ///< id of this run: a note of another run is ignored
+    std::string run;  ///< id of this run; a note that another run has left is ignored
     std::string sender;
     std::optional<u64> end;
 
@@ -42,7 +42,8 @@ public:
         bool has_other_links = false;     ///< this run has other receiving links
         bool accepts_successors = false;  ///< see receiving_side
         std::vector<std::byte*> buffers;  ///< `window` buffers of expected.payload_bytes each
-        std::function<void()> wake;       ///< called on the link's thread when a frame is complete, or at EOS
+        std::function<void()> wake;       ///< called on the link's thread when a frame is complete, and when
+                                          ///< the sender's stream ends
     };
     explicit receiver_link(set_up s);
     ~receiver_link() override;
@@ -51,19 +52,19 @@ public:
     struct arrived {
         frame_message message;
         const std::byte* data = nullptr;
-        std::string run = {};  ///< for answers: the run that sent it
+        std::string run = {};  ///< only for a receiver of answers: the run that sent the frame
     };
     /// Returns frame `ring_sequence` if it is complete. Throws config_error if the port is in use, or if UCX
     /// cannot be set up.
     [[nodiscard]] std::optional<arrived> whole(u64 ring_sequence);
     void damaged(u64 ring_sequence);
     void free_buffer(u64 ring_sequence);
-    /// For answers (link_kind::answers): returns the oldest frame that is complete and not freed, and the run
-    /// that sent it. A new sender's bytes may overwrite these bytes while they are read; the hash detects
-    /// that. Throws as whole() does.
+    /// Only for a receiver of answers (link_kind::answers): returns the oldest frame that is complete and not
+    /// freed, and the run that sent it. A new sender's bytes may overwrite these bytes while they are read;
+    /// the hash detects that. Throws as whole() does.
     [[nodiscard]] std::optional<arrived> oldest_whole();
-    /// Called when the answer was processed. If the sender of the answer is still the present sender, frees
-    /// the buffer of the answer and acknowledges the answer.
+    /// Called when an answer has been processed. If its sender is still the present sender, frees the
+    /// answer's buffer and acknowledges the answer.
     void taken(const arrived& a);
     void committed(u64 below);
     void durable(u64 below);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr u32 most_asked = 16;  ///< the maximum of in_flight
 constexpr u64 poll_every_ns = 250 * ns_per_ms;
-/// If the link is down for longer than this time, its frames count as lost. (A link that is silent for 1 s
-/// counts as down.)
+/// If the link is down for longer than this time, the frames that were sent over it are treated as lost. (A
+/// link that is silent for 1 s is treated as down.)
 constexpr u64 away_patience_ns = 500 * ns_per_ms;
 constexpr u64 release_patience_ns = 5 * ns_per_s;
 constexpr u64 leave_patience_ns = 2 * ns_per_s;
@@ -85,7 +85,7 @@ void remote_stage::open() {
     own_hello.run = env.run_id();
     own_hello.pipeline = std::filesystem::path(env.runtime_directory()).filename().string();
     own_hello.ring = end_.stage;
-    own_hello.by_durable = 1;  // requests that the receiver reports the frames that have left its ring
+    own_hello.by_durable = 1;  // requests that the receiver also reports which frames have left its ring
     own_hello.kind = static_cast<u8>(hosts::link_kind::work);
     work_ = std::make_unique<hosts::sender_link>(end_.where, own_hello, end_.token, u64{env.epoch()} << 32U,
                                                  end_.file("figures"));
@@ -161,8 +161,8 @@ bool remote_stage::fill(std::byte* to, const hosts::receiver_link::arrived& a) {
     return *reinterpret_cast<const volatile u64*>(answer_hash_->host_data()) == a.message.hash;
 }
 
-// An answer without a waiting frame belongs to a predecessor or is a repeat; it is also acknowledged, so that
-// the other host's ring advances.
+// If no frame waits for the answer, it was sent to a predecessor or is a repetition. It is acknowledged too,
+// so that the other host's ring advances.
 void remote_stage::handle_answer(const hosts::receiver_link::arrived& a) {
     const u64 number = a.message.ring_sequence;
     const std::string asked_run = work_->remote_run();

@@ -1,7 +1,8 @@
 #pragma once
-// A seat for a stage's instances on another host (carousel-remote, inserted by the plan). The seat's process
-// takes frames like any other instance, sends them to the other host for processing, and commits the answers.
-// Its settings are those of link_end.hpp, for the link to the other host, and
+// The process that represents a stage's instances on another host (carousel-remote; the plan inserts it): it
+// has one of the stage's seats. The seat's process takes frames like any other instance, sends them to the
+// other host for processing, and commits the answers. Its settings are those of link_end.hpp, for the link to
+// the other host, and
 //   back_address, back_port   address and port on this host at which the answers arrive
 //   format, output            format of the stage's output, as JSON, and the output's name
 //   give_back_ms              a frame without an answer after this time goes to another instance [5000]
@@ -10,16 +11,16 @@
 //   ring -> a lease of this seat -> link (work)    -> carousel-receive -> the stage's instances
 //   ring <- commit of this seat  <- link (answers) <- carousel-send    <-
 //
-// Only the ring here and its commits are authoritative. The other host only computes; if it loses a frame, no
-// answer arrives, and the frame is given to another instance. On the link, frames have the numbers of the
-// other host's ring, in the order in which they are sent. An answer is accepted if it comes from the run to
-// which the work was sent, and if its number belongs to a frame that this process has sent and still has. The
-// numbers start above all numbers that predecessors have sent; when the numbering breaks, this process ends
-// (sending_side.hpp).
+// Only the ring here and its commits are authoritative. The other host only computes: if it loses a frame, no
+// answer arrives, and the ring gives the frame to another instance. On the link, frames have the numbers of
+// the other host's ring, in the order in which they are sent. An answer is accepted if it comes from the run
+// to which the work was sent, and if its number belongs to a frame that this process has sent and still has.
+// The numbers start above all numbers that predecessors have sent. If the other host does not continue this
+// numbering, this process ends (sending_side.hpp).
 //
-// The process returns its frames by exiting (exit_code::gave_back): this frees every lease by the ring's
-// rules and counts no attempt. The successor takes no frame until the other host has finished its frames. So
-// a host that is unreachable or stalled gets no frame.
+// To return its frames, the process exits (exit_code::gave_back). By the ring's rules this frees every lease,
+// and no attempt is counted. The successor takes no frame until the other host has finished its frames. So a
+// host that is unreachable or stalled gets no frame.
 
 #include <condition_variable>
 #include <map>
@@ -71,7 +72,7 @@ private:
     u64 made_bytes_ = 0, give_back_ns_ = 0;
     hosts::outgoing_payload payload_;
     std::vector<std::unique_ptr<device::mapping>> buffers_;  ///< buffers for arriving answers
-    std::vector<u64> numbers_;  ///< for each lane, the number that the lane's frame has on the other host
+    std::vector<u64> numbers_;  ///< for each lane, the number of the lane's frame on the other host
     std::unique_ptr<device::queue> collector_queue_;
     std::unique_ptr<device::mapping> collector_scratch_, answer_hash_;
     std::unique_ptr<hosts::sender_link> work_;

@@ -13,7 +13,8 @@ namespace carousel::stages {
 namespace {
 
 constexpr u32 frames_under_way = 4, most_under_way = 16;  ///< most_under_way is the maximum of in_flight
-constexpr u64 patience_ns = 250 * ns_per_ms;  ///< a longer wait is reported as waiting for the other host
+constexpr u64 patience_ns = 250 * ns_per_ms;  ///< if the wait lasts longer than this, it is reported as a
+                                              ///< wait for the other host
 constexpr u64 end_patience_ns = 4 * ns_per_s;
 
 }  // namespace
@@ -31,7 +32,8 @@ description send_stage::configure(const configuration& with) {
     // sinks of that host have it.
     d.finish_threads = by_durable_ ? most_under_way : frames_under_way;
     d.forwards_frames = true;
-    d.wants_tombstones = true;  // because the other host also records tombstones
+    d.wants_tombstones = true;  // finish() is called for tombstones too, because the other host also records
+                                // them
     return d;
 }
 
@@ -41,9 +43,9 @@ void send_stage::prepare(environment& env) {
     packed_.resize(env.in_flight());
 }
 
-// Passed in order, including tombstone frames, so that the link knows the oldest frame. The link is created
-// with the first frame, not earlier, because a standby has no epoch yet and must leave the link to the active
-// process.
+// All frames, including tombstone frames, are passed to the link in order, so that the link knows the oldest
+// frame. The link is not created before the first frame, because a standby has no epoch yet and must leave
+// the link to the active process.
 bool send_stage::ready(u64 ring_sequence, u64) {
     if (!link_) {
         hosts::hello own_hello = hosts::hello_of(end_.format, end_.env->parameters());
@@ -72,7 +74,7 @@ void send_stage::process(frame& f) {
     payload_.enqueue(f);
 }
 
-// A frame that would not become smaller is sent uncompressed.
+// If compression would not make a frame smaller, the frame is sent uncompressed.
 const std::byte* send_stage::pack(hosts::frame_message& m, const std::byte* data, u32 lane) {
     std::vector<std::byte>& to = packed_[lane];
     compress(hosts::name_of(packing_), {data, static_cast<std::size_t>(m.bytes)}, to);

@@ -8,10 +8,10 @@
 //             GPU, if it was built with CUDA. Frames on the CPU are sent in place ["staged"]
 // process() computes the payload's hash in place, and copies a GPU's payload into page-locked memory unless
 // UCX reads it on the GPU; a CPU's ring is sent in place, since the lease lasts until the commit. finish()
-// passes the frame to the link and returns when the other host has committed the frame, so the ordinary
-// commit of the frame means that the other host has it. Several frames are in flight at the same time
-// (finish_threads); they are committed in order. While the link is down, frames wait and the ring fills: that
-// does not count as a hang (frame::wait_for_link).
+// passes the frame to the link and returns when the other host has committed the frame. So if a frame is
+// committed here, the other host has it. Several frames are in flight at the same time (finish_threads); they
+// are committed in order. While the link is down, frames wait and the ring fills: that does not count as a
+// hang (frame::wait_for_link).
 
 #include <memory>
 #include <vector>

@@ -15,8 +15,8 @@ namespace carousel::hosts {
 namespace {
 constexpr u64 log_first_ns = ns_per_s, log_every_ns = 5 * ns_per_s;
 
-/// Memory that the stage allocates to compress frames: slightly more than the frame's length for each frame
-/// in flight.
+/// Memory that the stage allocates to compress frames: for each frame in flight slightly more than the length
+/// of a frame.
 u64 bytes_to_pack(const hello& own_hello) {
     return own_hello.packed == 0
                ? 0
@@ -80,8 +80,9 @@ bool sender_link::over(u64 ring_sequence) const {
     return side_.released(ring_sequence) || !side_.failure().empty() || !broken_.empty();
 }
 
-// The link's thread iterates several times per frame. Waking all waiters each time took a fifteenth of the
-// link's CPU time, so the thread wakes only a waiter whose wait is over, and only once.
+// The link's thread iterates several times per frame. If it woke all waiters each time, this would take a
+// fifteenth of the link's CPU time. So it wakes a waiter only when that waiter's condition is met, and only
+// once.
 void sender_link::wake_released_waiters() {
     for (const auto& [ring_sequence, waiter] : waiting_)
         if (over(ring_sequence)) waiter->notify_one();
@@ -158,7 +159,7 @@ bool sender_link::alive() const noexcept {
 void sender_link::run() {
     device::cpu::name_this_thread("link");
     try {
-        // UCX copies from a GPU in the CUDA context of the calling thread.
+        // UCX uses the CUDA context of the calling thread when it copies from a GPU.
         if (gpu_ != nullptr) device::bind_thread(*gpu_);
         transport t(*this, {.address = from_,
                             .transports = where_.transports,
@@ -233,8 +234,8 @@ void sender_link::carry_out(transport& t, actions& todo) {
     }
 }
 
-// Called under the lock. Changes of the link are logged at once; a link that stays down is logged every few
-// seconds.
+// Called under the lock. If the link goes up or down, this is logged at once; while it is down, this is
+// logged every few seconds.
 void sender_link::log_changes() {
     const u64 now = now_ns();
     if (side_.end_known()) return;

@@ -1,6 +1,6 @@
 #pragma once
-// A sending_side with its transport and its thread. May be called from any thread; a dedicated thread calls
-// UCX and runs as long as the object exists.
+// A sending_side with its transport and its thread. Its functions may be called from any thread. Only its own
+// thread calls UCX; this thread runs as long as the object exists.
 
 #include <atomic>
 #include <condition_variable>
@@ -23,7 +23,7 @@ public:
     /// memory.
     sender_link(const link_settings& where, hello own_hello, token_file token, u64 first_epoch,
                 std::string figures_path, const device::context* gpu = nullptr);
-    /// Does not report the end of the stream; see end().
+    /// The destructor does not report the end of the stream to the receiver; end() does.
     ~sender_link() override;
 
     void begin(u64 ring_sequence);
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool takes_work();
     /// Assigns the number of the next frame, and begins the frame.
     [[nodiscard]] u64 next_number();
-    /// Run that the numbers belong to.
+    /// The remote run whose ring assigns the numbers.
     [[nodiscard]] std::string remote_run() const;
     /// Returns the reason why this process's numbers are no longer valid; "": they are valid. Throws
     /// config_error for an error that no new process can clear.

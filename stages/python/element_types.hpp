@@ -9,8 +9,9 @@
 
 namespace carousel::python {
 
-// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html): allow one library to use
-// another library's arrays without a copy. Declared here because the packaged header (0.6) has no versions.
+// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html): through them a library can use
+// the arrays of another library without copying them. Declared here because the packaged header (0.6) has no
+// versions.
 
 struct dl_device {
     std::int32_t type;  ///< dl_cpu, dl_cuda, ...
@@ -85,7 +86,7 @@ inline element_words words_of(std::string_view name, std::size_t bytes) {
     } else if (kind == "f" && bytes > 1) {
         w = {{dl_float, w.dl.bits, 1}, " efd"[log], numpy('f')};
     } else {
-        w.dl.bits = 0;  // DLPack 1.0 has no code for this type
+        w.dl.bits = 0;  // 0 bits: DLPack 1.0 has no code for this type
     }
     return w;
 }

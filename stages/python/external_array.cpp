@@ -46,7 +46,8 @@ external_array::external_array(const py::object& from, int gpu, void* stream) : 
                         py::str(py::type::of(from).attr("__name__")).cast<std::string>()));
     const py::tuple at = from.attr("__dlpack_device__")();
     device = {at[0].cast<std::int32_t>(), at[1].cast<std::int32_t>()};
-    // The library orders its enqueued work before the frame's stream.
+    // When the library is asked for the capsule, it orders its enqueued work before the work on the frame's
+    // stream.
     const bool ordered = gpu >= 0 && device.type == dl_cuda;
     py::object capsule =
         ordered ? from.attr("__dlpack__")(py::arg("stream") = reinterpret_cast<std::uintptr_t>(stream))
@@ -59,8 +60,8 @@ external_array::external_array(const py::object& from, int gpu, void* stream) : 
                 ->tensor);
     else
         throw py::type_error("__dlpack__() returned something other than a DLPack capsule");
-    holder_ = std::move(capsule);  // not renamed, because the capsule still belongs to the library, which
-                                   // frees it
+    holder_ = std::move(capsule);  // the capsule is not renamed here, because it still belongs to the
+                                   // library, which frees it
 }
 
 external_array::~external_array() {

@@ -1,5 +1,5 @@
 #pragma once
-// An array of another library, accessed by the buffer protocol or DLPack while it is being copied.
+// Access to an array of another library, by the buffer protocol or DLPack, while it is being copied.
 
 #include <pybind11/pybind11.h>
 
@@ -30,7 +30,7 @@ public:
     [[nodiscard]] bool is_dense() const noexcept;
     [[nodiscard]] std::string type_name() const;    ///< "f32"
     [[nodiscard]] std::string device_name() const;  ///< "cuda:0"
-    /// Keeps the array's memory alive, for a copy that is only enqueued.
+    /// Returns an object that keeps the array's memory alive, for a copy that is enqueued but not complete.
     [[nodiscard]] py::object keep() const { return holder_; }
 
 private:

@@ -20,7 +20,7 @@ std::function<frame_metadata()> retained_metadata(std::span<const std::byte> byt
     return [kept = std::vector<std::byte>(bytes.begin(), bytes.end())] { return frame_metadata(kept); };
 }
 
-/// An output's name in the form used in an argument's name.
+/// Returns an output's name in the form that is used as a part of an argument's name.
 std::string spelled(std::string word) {
     for (char& c : word)
         if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
@@ -230,8 +230,8 @@ std::string frame_object::describe() const {
                        lease_->ended ? ", ended" : "");
 }
 
-// An array may hold a plane that was exported by __cuda_array_interface__, and this module gets no call when
-// such an array is released.
+// If a plane was exported by __cuda_array_interface__, an array may still use the plane, and this module gets
+// no call when such an array is released.
 std::string frame_object::outlived() const {
     if (lease_->arrays > 0) return lease_->last_plane;
     const auto plane_in_use = [](const payload_object& p) -> std::string {

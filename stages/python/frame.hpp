@@ -18,7 +18,7 @@
 
 namespace carousel::python {
 
-/// The properties of a frame, whichever object delivers it.
+/// The properties that every frame has, whether a stage, a port or `latest` delivers it.
 struct frame_values : shm::frame_meta {
     std::function<frame_metadata()> metadata;  ///< returns the current ones
 };
@@ -68,8 +68,8 @@ public:
     /// Returns the object that the stage keeps from process() to finish() of this frame. Throws
     /// std::runtime_error outside a stage.
     [[nodiscard]] py::object local() const;
-    /// Sets the place where that object is stored; the stage has one place per lane. The place contains a
-    /// null object until the object is first requested.
+    /// Sets the address at which that object is stored; the stage has one such place per lane. The place
+    /// contains a null object until the object is first requested.
     void store_local_in(py::object* place) noexcept { local_ = place; }
     [[nodiscard]] const std::vector<payload_object>& inputs() const noexcept { return inputs_; }
     [[nodiscard]] const std::vector<payload_object>& outputs() const noexcept { return outputs_; }
@@ -113,7 +113,7 @@ protected:
     frame_values values_;
     std::string parameters_;                    ///< JSON; "": not known
     const parameter_schema* schema_ = nullptr;  ///< null for a frame of a port or a copy
-    /// set only for a sampled frame, and valid as long as that frame
+    /// set only for a sampled frame, and valid as long as that frame is
     std::span<const std::byte> sampled_parameters_ = {};
     /// set for a port's frame and its copies; null for a stage's frame
     std::shared_ptr<run_parameters> run_;

@@ -24,7 +24,7 @@ py::object object_of(const ring::metadata_value& value) {
         value);
 }
 
-/// Raises KeyError for an object that is not text, as a dict does for a missing key.
+/// If the key is not text, raises KeyError, as a dict does for a key that it lacks.
 std::string key_from(const py::object& key) {
     try {
         return key.cast<std::string>();

@@ -1,8 +1,8 @@
 #pragma once
-// Releases the GIL temporarily in cases where the interpreter may end in the meantime.
-// A thread that requests the GIL of an interpreter that is ending is terminated by it: Python unwinds its
-// stack, as pthread_exit() does. Nothing may unwind out of a destructor, which would end the process by
-// abort(). So a daemon thread that returns into an ended interpreter blocks here until the process is gone.
+// Releases the GIL for a time during which the interpreter may end. A thread that requests the GIL of an
+// interpreter that is ending is terminated by it: Python unwinds its stack, as pthread_exit() does. If this
+// unwinding left a destructor, the process would end by abort(). So a daemon thread that returns into an
+// ended interpreter blocks here until the process is gone.
 
 #include <Python.h>
 #include <cxxabi.h>
@@ -48,7 +48,7 @@ private:
 // Casts of values passed in by Python, with one-sentence error messages, because pybind11's own messages name
 // C++ types, or list signatures over several lines.
 
-/// A value as Python prints it, in ASCII and truncated.
+/// Returns a value's text as Python prints it, in ASCII and truncated.
 [[nodiscard]] inline std::string shown(pybind11::handle value) {
     constexpr std::size_t most = 60;
     const auto text = pybind11::reinterpret_steal<pybind11::object>(PyObject_ASCII(value.ptr()));

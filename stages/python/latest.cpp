@@ -99,8 +99,8 @@ private:
         }
         return py::cast(std::make_shared<frame_object>(f, frame_lease_, port().stage(), there().run));
     }
-    // Work enqueued on other streams is ordered before the port's next operation, also if the port delivers
-    // frames of a GPU in host memory.
+    // Work that the program has enqueued on other streams is ordered before the port's next operation, even
+    // if the port delivers the frames of a GPU in host memory.
     void settle() {
         if (frame_lease_ && stream_ != nullptr) (void)join_or_wait(gpu_of(stream_), stream_);
         frame_lease_.reset();

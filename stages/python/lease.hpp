@@ -26,14 +26,16 @@ struct lease {
 
     u64 frame_number = 0;
     bool ended = false;
-    u32 arrays = 0;                ///< number of arrays made from its planes and not released
-    bool exported_by_cai = false;  ///< exported by __cuda_array_interface__, whose arrays aren't counted
+    u32 arrays = 0;                ///< number of arrays that were made from its planes and are not released
+                                   ///< yet
+    bool exported_by_cai = false;  ///< a plane was exported by __cuda_array_interface__; arrays made in this
+                                   ///< way aren't counted
     std::string last_plane;        ///< the plane from which an array was last made, for the message
     void* stream = nullptr;  ///< the frame's cudaStream_t; null on the CPU, and for a frame that its port has
                              ///< given back, because the port may destroy the stream at any time
     int gpu = -1;            ///< the planes' GPU, numbered as in this process; -1: host memory
     std::shared_ptr<const void> memory;  ///< owner of the planes' memory, if it is not the process
-    std::vector<pybind11::object> kept;  ///< sources of copies that are only enqueued
+    std::vector<pybind11::object> kept;  ///< sources of copies that are enqueued and not complete yet
     const owner_process owner;           ///< identifies the process, because a forked child has no enqueued
                                          ///< work
 

@@ -25,7 +25,7 @@ py::tuple tuple_of(const std::vector<T>& values) {
 
 constexpr const char* its_bytes = "plane.bytes has the same memory as u8";
 
-/// The data that an exported array holds: its extents, and its count in the lease.
+/// The data of an exported array: its extents, and a reference to the lease, which counts the array.
 struct exported {
     std::shared_ptr<lease> of;
     std::vector<i64> shape, strides;
@@ -42,7 +42,7 @@ struct exported_tensor {
     dl_managed_versioned versioned{};
 };
 
-// Deleters may be called by any thread, with or without the GIL, also after the interpreter's end.
+// Deleters may be called by any thread, with or without the GIL, and even after the interpreter has ended.
 void release(exported_tensor* t) {
     if (interpreter_is_closed()) return;
     const py::gil_scoped_acquire gil;
@@ -254,7 +254,8 @@ py::dict plane_object::cuda_array_interface() const {
     return d;
 }
 
-// While the plane is read without the GIL, it counts as an array, so that no other thread can end its frame.
+// While the plane is read without the GIL, the lease counts this access as an array, so that no other thread
+// can end the frame.
 std::shared_ptr<plane_object> plane_object::to_host() const {
     check();
     const u64 bytes = plane_.bytes();
@@ -318,8 +319,8 @@ void plane_object::set_used(const std::vector<u64>& elements) const {
 
 namespace {
 
-// NumPy calls this function after the buffer request was refused, and would otherwise make an array of one
-// object. Therefore this function reports the refusal.
+// NumPy calls this function after the plane has refused the buffer request. Without this function NumPy would
+// make an array that contains the plane as one object, so this function reports the refusal.
 py::object array_of(const py::object& self, const py::args& type, const py::kwargs&) {
     auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(self.ptr()));
     if (!view) throw py::error_already_set();

@@ -1,11 +1,11 @@
 #pragma once
-// A plane of a frame as a Python object: named, typed, with a shape; it shares its memory with the arrays
-// that NumPy, torch or CuPy make from it. Used only under the GIL.
+// A plane of a frame as a Python object: it has a name, an element type and a shape, and it shares its memory
+// with the arrays that NumPy, torch or CuPy make from it. Used only under the GIL.
 //
 // - Planes in host memory support the buffer protocol (numpy.asarray) and DLPack. On a GPU: DLPack and
 //   __cuda_array_interface__.
-// - Inputs are read-only, unless their stage has requested to write to them. The buffer is marked as
-//   read-only, and the DLPack tensor as well if a consumer requests version 1. A write despite these marks
+// - Inputs are read-only, unless their stage has requested to write to them. The buffer of an input is marked
+// as read-only, and so is its DLPack tensor if the consumer requests version 1. A write despite these marks
 //   faults the writing process, because the memory is mapped for reading.
 // - A plane ends with its frame; see lease.hpp.
 
@@ -24,7 +24,7 @@ namespace carousel::python {
 
 namespace py = pybind11;
 
-/// A frame, or a plane of one, was used after its end: carousel.FrameEnded.
+/// The exception carousel.FrameEnded: a frame, or a plane of it, was used after the frame had ended.
 class frame_ended : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
@@ -52,7 +52,7 @@ public:
                                         const py::object& device, const py::object& copy) const;
     [[nodiscard]] py::tuple dlpack_device() const;
     [[nodiscard]] py::dict cuda_array_interface() const;
-    /// An independent copy in host memory.
+    /// Returns an independent copy in host memory.
     [[nodiscard]] std::shared_ptr<plane_object> to_host() const;
     /// Copies an array of any library into this plane; on a GPU the lease keeps the array until the frame is
     /// complete, unless the array's memory belongs to a plane. Throws type_error; value_error for another
@@ -88,7 +88,8 @@ private:
     ring::plane plane_;  ///< its strides filled in
     bool writable_;
     mutable bool exported_by_cai_ = false;
-    std::shared_ptr<plane_object> bytes_;  ///< result of as_bytes(), set after it was requested
+    std::shared_ptr<plane_object> bytes_;  ///< result of as_bytes(); null until as_bytes() is called for the
+                                           ///< first time
 };
 
 void bind_plane(py::module_& m);

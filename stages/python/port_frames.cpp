@@ -36,7 +36,7 @@ public:
         try {
             const gil_released others;
             give();
-        } catch (const output_error&) {  // no space on the disk: commit() may be called again
+        } catch (const output_error&) {  // the disk is full; the program may call commit() again
             lease_->ended = false;
             throw;
         } catch (...) {
@@ -54,8 +54,9 @@ public:
         note_hash(hash, name);
     }
     [[nodiscard]] bool is_live() const noexcept { return !lease_->ended; }
-    /// The run has taken the frame back, or issues another frame with its number. From now on the port may
-    /// end or start another incarnation, which destroys the stream that the frame was on.
+    /// Called when the run has taken the frame back, or issues another frame with the same number. After this
+    /// the port may end or start another incarnation, and this destroys the stream on which the frame's work
+    /// was.
     void detach_frame() noexcept {
         lease_->stream = nullptr;
         if (outlived().empty()) port_->frame_lease.reset();
@@ -180,8 +181,8 @@ public:
         }
         return h.frame_lease;
     }
-    /// Closes the port. Its seat is given back at once, or, if arrays of its frame exist, when the last of
-    /// these is released.
+    /// Closes the port. The port's seat is given back at once, or, if arrays of its frame still exist, when
+    /// the last of these arrays is released.
     void close() {
         if (port_ == nullptr) return;
         const pinned_port<Port> gone(port_);
@@ -254,9 +255,9 @@ public:
     }
 
 private:
-    // The current frame was not committed: its number is issued again, as a different object. An array of
-    // this frame, or of a dropped one, would refer to the memory of the next frame; that memory is unmapped
-    // when the port ends.
+    // If the current frame was not committed, its number is issued again, with another frame object. An array
+    // of this frame, or of a dropped one, would refer to the memory of the next frame; that memory is
+    // unmapped when the port ends.
     void abandon_frame(const char* what) {
         (void)there();
         const pinned_port<writer_port> h(shared());

@@ -16,7 +16,7 @@ namespace {
 /// values.
 struct configuration_object {
     const configuration* with;
-    py::dict input_formats = {}, setting_values = {};  ///< in the form that the adapter reads
+    py::dict input_formats = {}, setting_values = {};  ///< both dicts are in the form that the adapter reads
     [[nodiscard]] const settings& own() const { return *with->settings; }
 };
 
@@ -173,8 +173,9 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     if (enqueues) lanes_[f.lane()] = std::move(frame_lease);
 }
 
-// Called after the user's function and before the runner's final check and SUBMITTED. So a reader that finds
-// the frame complete also finds the results of all work that the function has enqueued, on any stream.
+// Called after the user's function has returned, and before the runner's last check and the state SUBMITTED.
+// So a reader that finds the frame complete also finds the results of all work that the function has
+// enqueued, on any stream.
 void python_stage::join_streams(const lease& frame_lease) {
     if (join_or_wait(frame_lease.gpu, frame_lease.stream) || warned_) return;
     warned_ = true;
@@ -184,7 +185,8 @@ void python_stage::join_streams(const lease& frame_lease) {
 void python_stage::close(frame_object& f, const char* what) {
     std::string plane = f.outlived();
     if (!plane.empty()) {
-        py::module_::import("gc").attr("collect")();  // a reference cycle may be all that keeps the object
+        py::module_::import("gc").attr("collect")();  // the object may exist only because a reference cycle
+                                                      // contains it
         plane = f.outlived();
     }
     f.end();
@@ -207,7 +209,8 @@ void python_stage::fail(frame& f, py::error_already_set& e) const {
 }
 
 int run_stage(const std::vector<std::string>& words, py::object adapter) {
-    static py::handle stage_of_process;  // stage_main takes a plain function
+    static py::handle stage_of_process;  // a static variable, because stage_main takes a plain function,
+                                         // which can't capture anything
     stage_of_process = adapter.release();
     std::vector<char*> argv;
     for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));

@@ -8,8 +8,8 @@
 //
 // An error in a function is an error of the stage: it is reported in one sentence, and counts as an attempt
 // on the frame. A function is in error if it raises, returns something or calls sys.exit, or if an array that
-// it made from a plane outlives the call. The traceback goes to the log, and into the dead letter of the
-// frame if that was the last attempt.
+// it made from a plane outlives the call. The traceback is written to the log. If this was the last attempt
+// on the frame, the frame's dead letter contains it too.
 //
 // On the CPU the function does its work in process(), on the main thread. On a GPU the function enqueues its
 // work. The current stream of torch and CuPy, if they are loaded, is the frame's stream. Work enqueued on any
@@ -56,12 +56,12 @@ private:
     environment* env_ = nullptr;
     int gpu_ = -1;
     std::vector<std::string> inputs_;   ///< the producers' names
-    bool writable_inputs_ = false;      ///< the stage has requested it
+    bool writable_inputs_ = false;      ///< true if the stage has requested this
     std::vector<std::string> outputs_;  ///< names of its outputs; "": an output without a name
     /// For each argument, its plane: ("input" or "output", the index of that input or output, the index of
     /// the plane), or ("frame", 0, 0).
     std::vector<std::tuple<std::string, std::size_t, std::size_t>> picks_;
-    /// Lease of the last frame of each lane; that frame is complete when the lane is used again.
+    /// For each lane, the lease of its last frame; this frame is complete when the lane is used again.
     std::vector<std::shared_ptr<lease>> lanes_;
     std::vector<py::object> locals_;  ///< frame.local of the frame of each lane; null: not requested
 };

@@ -35,11 +35,13 @@ public:
                 const gil_released others;
                 return of.parameters();
             }();
-            if (!known_) known_ = std::move(loaded);  // if it is already set, another thread was faster
+            if (!known_)
+                known_ = std::move(loaded);  // if the value is set already, another thread has
+                                             // requested it in the meantime
         }
         return *known_;
     }
-    /// A frame that a program still holds does not keep a closed run open.
+    /// If the run is closed, a frame that the program still holds does not keep the connection open.
     void close() { of_.reset(); }
 
 private:

@@ -34,7 +34,7 @@ struct port_state {
     std::shared_ptr<lease> frame_lease;
     std::weak_ptr<frame_object> frame;  ///< the current frame
     const owner_process owner;
-    bool busy = false;         ///< a call is in progress, which may have released the GIL
+    bool busy = false;         ///< a call is in progress; this call may have released the GIL
     bool may_close = false;    ///< may be closed by a signal handler that is called during a wait
     bool interrupted = false;  ///< waits return without a frame (package/carousel/_async.py)
     bool warned = false;       ///< a warning was logged that the driver can't join all streams
@@ -53,8 +53,8 @@ struct port_state {
                             "thread at a time",
                             port.stage()));
     }
-    /// While this object exists, neither another thread nor Python code that runs during the call can use the
-    /// port.
+    /// While this object exists, the port can be used neither by another thread nor by Python code that
+    /// happens to run during the call.
     struct in_use {
         port_state& of;
         const bool before;
@@ -86,7 +86,8 @@ struct port_state {
                                                                                : std::string();
         };
         if (!frame_lease || held_plane().empty()) return;
-        py::module_::import("gc").attr("collect")();  // a reference cycle may be all that keeps the object
+        py::module_::import("gc").attr("collect")();  // the object may exist only because a reference cycle
+                                                      // contains it
         if (const std::string plane = held_plane(); !plane.empty())
             throw error(exit_code::stage_exception,
                         fmt::format("an array of plane \"{}\" of frame {} is held beyond {}: its memory is "

@@ -1,5 +1,5 @@
 #pragma once
-// Functions that order a frame's work on a GPU, on whichever streams a framework enqueues it. Built from
+// Functions that order a frame's work on a GPU, whatever streams a framework uses for this work. Built from
 // cuda/streams.cpp, or from no_streams.cpp without CUDA.
 // `gpu` is the GPU of the streams, numbered as in this process. A call makes this GPU the thread's current
 // GPU and restores the previous one afterwards, because the program may work on another GPU.
@@ -9,7 +9,7 @@
 
 namespace carousel::python {
 
-/// Returns this thread's current GPU, numbered as in this process; -1: there is none.
+/// Returns this thread's current GPU, numbered as in this process; -1: the thread has none.
 [[nodiscard]] int current_gpu();
 /// Returns the GPU of a stream; the current GPU if the driver can't report it. Throws cuda_error.
 [[nodiscard]] int gpu_of(void* stream);

@@ -111,8 +111,9 @@ const char* encoding_of(const ring::plane& p) {
     return nullptr;
 }
 
-/// Returns the plane that is stored in `data`; null: there is none. Only a format's type shows that it is a
-/// picture ("carousel.image.rgba8"), because other rings also have two-dimensional arrays.
+/// Returns the plane that is stored in the message's field `data`; null: there is none. Only the format's
+/// type ("carousel.image.rgba8") shows that a frame is a picture, because other rings also have
+/// two-dimensional arrays.
 const ring::plane* picture_of(const ring::frame_format& format) {
     if (format.type.find("image") == std::string::npos && format.type.find("depth") == std::string::npos)
         return nullptr;
@@ -200,7 +201,7 @@ void put_facts(proto::writer& w, const ring::frame_format& format, const frame_f
     }
 }
 
-/// A plane as encoded in a message.
+/// A plane in the form in which a message contains it.
 struct plane_message {
     std::string_view name;
     std::optional<std::span<const std::byte>> data;
@@ -240,7 +241,7 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
         } catch (const config_error& e) {
             throw format_error(e.what());
         }
-        if (!m.data) return;  // this plane is the picture, which is stored elsewhere
+        if (!m.data) return;  // this plane is the picture, which is stored in another field
         take_plane(format, *p, *m.data, out.used, false, slot);
         ++planes;
     };

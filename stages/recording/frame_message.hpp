@@ -1,5 +1,5 @@
 #pragma once
-// A frame of one ring as a message of a recording, and the schema of such messages.
+// The message of a recording that contains a frame of one ring, and the schema of such messages.
 
 #include <span>
 #include <string>
@@ -22,7 +22,8 @@ inline constexpr u32 frame_number = 1, born_ns = 2, time_s = 3, parameter_number
 namespace plane_field {
 inline constexpr u32 name = 1, data = 2, used = 3;
 }
-/// The field for an entry's value has the number of the entry's kind in frame/metadata.hpp, plus one.
+/// The number of the field that contains an entry's value is the number of the entry's kind in
+/// frame/metadata.hpp, plus one.
 namespace entry_field {
 inline constexpr u32 key = 1, truth = 2, whole = 3, natural = 4, number = 5, text = 6, bytes = 7;
 }
@@ -58,7 +59,7 @@ void put_frame(mcap::buffer& to, const ring::frame_format& format, const std::st
                const frame_facts& facts, u64 wall_ns, const std::byte* slot);
 
 /// Reads the facts and copies the planes to their places in `slot`, unless that is null. Throws format_error
-/// if it is not such a message, or if planes are missing or have another size.
+/// if the bytes are not such a message, or if planes are missing or have another size.
 [[nodiscard]] frame_facts take_frame(std::span<const std::byte> message, const ring::frame_format& format,
                                      std::byte* slot);
 

@@ -15,7 +15,7 @@ namespace carousel::stages {
 namespace {
 
 constexpr u64 before_payload = ring::plane_alignment;
-/// longer pauses are shortened to this, because a frame has a deadline
+/// longer pauses of the recording are shortened to this time, because a frame has a deadline
 constexpr u64 longest_wait_ns = 500'000'000;
 constexpr u64 most_catching_up_ns = 100'000'000;
 
@@ -80,7 +80,7 @@ void player::wait_for_turn(u64 time_ns) {
     last_played_ns_ = due + most_catching_up_ns > now ? due : now;
 }
 
-// An exception of the stage costs only the frame that cannot be read.
+// If a frame cannot be read and the stage throws, only this frame is lost.
 void player::process(frame& f) {
     if (!loop_ && f.frame_number() >= played_) return f.end_stream();
     device::mapping& lane = *lanes_[f.lane()];

@@ -37,7 +37,7 @@ private:
     bool loop_ = false;
     f64 rate_ = 0;
     ring_reader frames_;
-    u64 played_ = 0;  ///< number of frames played, from first_ on
+    u64 played_ = 0;  ///< number of frames that are played, beginning with frame first_
     std::vector<std::unique_ptr<device::mapping>> lanes_;
     u64 last_time_ns_ = 0, last_played_ns_ = 0;  ///< times of the previous frame, in the recording and in
                                                  ///< this run

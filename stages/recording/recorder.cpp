@@ -27,7 +27,8 @@ description recorder::configure(const configuration& with) {
     compression_ = with.settings->choice("compression", compressions().front(), compressions());
     about_.rings.clear();
     for (const input_description& i : with.inputs) about_.rings.push_back({i.stage, i.format});
-    return {.wants_tombstones = true};  // so that finish() can log that tombstones are missing in the file
+    return {.wants_tombstones = true};  // set because finish() must log that tombstones are missing in the
+                                        // file
 }
 
 // A standby must not wait for the lock, because the holder of its seat has the lock. So a standby opens the
@@ -61,8 +62,7 @@ void recorder::finish(frame& f) {
     }
     if (!tape_->is_open()) tape_->open();
     if (tape_->has(f.frame_number()))
-        return;  // a predecessor has written the frame, and died before its
-                 // commit
+        return;  // a predecessor has written the frame, but died before it committed the frame
     std::vector<taped_frame> unit;
     for (std::size_t k = 0; k < about_.rings.size(); ++k) {
         frame_facts facts;

@@ -1,6 +1,6 @@
 #pragma once
-// The description that a recording contains: its rings with their formats, the parameters' schema, and the
-// offset of its times.
+// The description at the beginning of a recording: the rings with their formats, the schema of the
+// parameters, and the offset of the recorded times.
 
 #include <string>
 #include <vector>
@@ -28,8 +28,8 @@ struct recording {
 
 /// The channel of rings[k] is k + 1.
 [[nodiscard]] mcap::preamble preamble_of(const recording& r);
-/// Throws config_error that names `file` if the recording was written by another program or version, or is
-/// damaged.
+/// Throws a config_error that names `file` if another program or version has written the recording, or if it
+/// is damaged.
 [[nodiscard]] recording recording_from(const mcap::preamble& p, const std::string& file);
 
 // Reads the frames of one ring of a recording. A frame is identified by its place in the recording.

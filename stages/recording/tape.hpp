@@ -1,6 +1,6 @@
 #pragma once
-// A recording that is being written by a stage (recorder.hpp) or by an external program (tape_main.cpp), with
-// one unit per frame, over any number of incarnations.
+// A recording while it is being written, by a stage (recorder.hpp) or by an external program (tape_main.cpp).
+// It has one unit per frame, and any number of incarnations may write it one after another.
 //
 // An incarnation leaves a note in the run's runtime directory, by which the next incarnation recognizes its
 // own file. A crash also leaves the file, which is complete up to its last unit (mcap/record.hpp). A frame
@@ -55,7 +55,8 @@ private:
     recording about_;
     std::unique_ptr<mcap::writer> file_;
     struct ring_end {
-        bool any = false;  ///< the file has a frame of this ring; the last one's number is `last`
+        bool any = false;  ///< true if the file has a frame of this ring; `last` is the number of its last
+                           ///< frame
         u64 last = 0;
     };
     std::vector<ring_end> rings_;

@@ -74,8 +74,8 @@ private:
     std::vector<std::vector<std::byte>> slots_;
 };
 
-// The commit follows the write of the unit: after a crash between the two, the next process finds the unit in
-// the file and does not write it again.
+// The frame is committed after its unit is written: if the process crashes between the two, the next process
+// finds the unit in the file and does not write it again.
 std::string record_port(const task& t) {
     const open_run run = open(t.run);
     reader_port port = run.reader(t.of.front());
@@ -121,8 +121,8 @@ struct newest_ring {
     [[nodiscard]] u64 missed() const noexcept { return taken > 0 ? last - first + 1 - taken : 0; }
 };
 
-// A unit has one frame of one ring, because the rings get their newest frames at different times. Each frame
-// is in the file before the next frame of its ring is taken.
+// A unit has one frame of one ring, because the rings get their newest frames at different times. Before this
+// thread takes the next frame of its ring, the present frame is in the file.
 std::string record_latest(const task& t) {
     std::vector<newest_ring> rings;
     recording about;
@@ -141,7 +141,7 @@ std::string record_latest(const task& t) {
             try {
                 rings[k].record(to, one_at_a_time, k);
             } catch (...) {
-                // The other threads also end, at their next check, because one error ends the recording.
+                // One error ends the recording, so the other threads end too, at their next check.
                 end_requested = 1;
                 throw;
             }
@@ -194,7 +194,8 @@ int main(int argc, char** argv) {
         fmt::print("{}\n", port ? record_port(t) : record_latest(t));
         return exit_code::ok;
     } catch (const disk_full_error& e) {
-        // Waiting here would hold the frame beyond its deadline. The frame goes to the next process.
+        // This process does not wait for space, because it would hold the frame beyond its deadline; the next
+        // process gets the frame.
         fmt::print(stderr,
                    "carousel-tape: {}. The frames in the file are complete: fix the cause, then run the same "
                    "command again; {}\n",

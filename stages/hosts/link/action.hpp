@@ -13,9 +13,10 @@ namespace carousel::hosts {
 struct action {
     enum class what : u8 { connect, send, send_frame, close };
     what kind = what::send;
-    u32 connection = 0;     ///< assigned by the sender when it connects, and by the transport when it accepts
-    message_bytes bytes{};  ///< for send: a message; for send_frame: the header that precedes the frame's
-                            ///< bytes
+    u32 connection = 0;     ///< number of the connection: the sender assigns it when it connects, the
+                            ///< transport when it accepts a connection
+    message_bytes bytes{};  ///< for the action send: a message; for send_frame: the header that precedes the
+                            ///< frame's bytes
     u64 ring_sequence = 0;  ///< send_frame
 };
 using actions = std::vector<action>;
@@ -28,9 +29,9 @@ inline constexpr u64 first_pings = 8, first_ping_every_ns = 20 * ns_per_ms;
     return answers < first_pings ? first_ping_every_ns : ping_every_ns;
 }
 inline constexpr u64 dead_after_ns = 1000 * ns_per_ms;
-/// time limit from the first packet to the WELCOME
+/// longest permitted time from the first packet to the WELCOME
 inline constexpr u64 handshake_ns = 2000 * ns_per_ms;
-/// delay before a retry if the other host must first get another build
+/// delay before a retry if the two hosts have different builds, so that one of them must be replaced first
 inline constexpr u64 other_version_rest_ns = 2000 * ns_per_ms;
 inline constexpr u64 shortest_rest_ns = 20 * ns_per_ms, longest_rest_ns = 320 * ns_per_ms;
 /// Number of frames in flight on a durable link; equal to the maximum of the key in_flight of a sending

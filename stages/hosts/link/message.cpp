@@ -138,7 +138,7 @@ message_bytes encode(const message& m) {
 
 std::optional<message> decode(std::span<const std::byte> bytes) {
     if (bytes.empty() || bytes.size() > longest_message) return std::nullopt;
-    // Only the version of a HELLO of another version is decoded, so that it can be reported.
+    // If a HELLO has another version, only this version is decoded, so that the difference can be reported.
     hello other;
     if (bytes[0] == std::byte{1} && bytes.size() >= 1 + sizeof other.version) {
         std::memcpy(&other.version, bytes.data() + 1, sizeof other.version);
@@ -151,7 +151,7 @@ token_file token_file::read(const std::string& path) {
     return token_file(read_secret(path, "the token of a link"));
 }
 
-// The proof covers the hello: an intermediary cannot change the sender or the format.
+// The proof covers the hello, so an intermediary cannot change the sender or the format in it.
 proof token_file::prove(side prover, const hello& h, const nonce& of_receiver) const {
     const message_bytes encoded = encode(h);
     const char of = static_cast<char>(prover);

@@ -12,8 +12,8 @@
 //   END {sequence}                                    ->
 //                                                  <-  BYE {why}
 // A HELLO of any version begins with its version number, which is read even if the rest cannot be decoded.
-// The receiver of a HELLO of another version replies with its own HELLO, so that both sides can report the
-// difference.
+// If a side receives a HELLO of another version, it replies with its own HELLO, so that both sides can report
+// the difference.
 // decode() accepts any bytes: it never reads beyond them, checks each length, and returns nothing for bytes
 // that are not a message of this version.
 
@@ -40,12 +40,12 @@ using proof = std::array<u8, 32>;
 using message_bytes = std::vector<std::byte>;
 
 /// Meaning of a link's frames. Work that is sent to another host passes through a ring on that host, and its
-/// frames have the numbers of that ring. The requesting host's ends of both links store nothing and have no
-/// ring.
+/// frames have the numbers of that ring. On the requesting host, the ends of both links store nothing and
+/// have no ring.
 enum class link_kind : u8 {
     ring,     ///< continues a ring, with the same numbers on both hosts
     work,     ///< frames to be processed: each sender continues at the receiver's next number
-    answers,  ///< results of that work: the receiver accepts every frame that arrives
+    answers,  ///< results of such work: the receiver accepts every frame that arrives
 };
 
 struct hello {
@@ -57,26 +57,29 @@ struct hello {
     u64 payload_bytes = 0;   ///< per frame
     std::string parameters;  ///< type of the pipeline's parameters; "": none
     u32 parameter_bytes = 0;
-    u64 epoch = 0;      ///< increases with each connection of any process of this sender
+    u64 epoch = 0;      ///< increases with each connection, whichever process of this sender opens it
     u64 oldest = 0;     ///< the first frame that the sender still has
-    u64 begins = 0;     ///< first frame of its rings; above 0: the run started in the middle of a stream
-    u8 packed = 0;      ///< the `packing` that the sender's frames may have
-    u8 by_durable = 0;  ///< 1: the sender keeps a frame until the receiver's sinks have it on disk
+    u64 begins = 0;     ///< number of the first frame in its rings; above 0 if the run started in the middle
+                        ///< of a stream
+    u8 packed = 0;      ///< a `packing`: the compression that the sender may use for its frames
+    u8 by_durable = 0;  ///< 1 if the sender keeps each frame until the receiver's sinks have the frame on
+                        ///< disk
     u8 kind = 0;        ///< a link_kind, equal at both ends
     nonce fresh{};
     bool operator==(const hello&) const = default;
 };
 struct proof_message {
-    nonce fresh{};  ///< nonce of the sender of this message
+    nonce fresh{};  ///< nonce of the side that sends this message
     proof of_token{};
-    u64 sent_ns = 0;  ///< time on the receiving side's clock, returned to that side; serves as a first PING
+    u64 sent_ns = 0;  ///< time on the receiving side's clock; the sender returns it, so it serves as a first
+                      ///< PING
     u64 here_ns = 0;  ///< time on the sending side's clock; serves as the PONG
     bool operator==(const proof_message&) const = default;
 };
 struct welcome {
     std::string run;    ///< run id of the receiver
-    u64 committed = 0;  ///< every lower frame is committed on the receiving host
-    u64 durable = 0;    ///< every lower frame is in the files of each sink on the receiving host
+    u64 committed = 0;  ///< all frames below this number are committed on the receiving host
+    u64 durable = 0;    ///< all frames below this number are in the files of every sink on the receiving host
     u64 next = 0;       ///< the first frame that is not complete on the receiving host
     u32 window = 1;     ///< number of frames that may be in flight without an acknowledgement
     bool operator==(const welcome&) const = default;
@@ -87,7 +90,8 @@ struct refuse {
 };
 /// Encoding of a frame's bytes on the link.
 enum class packing : u8 { none, lz4, zstd };
-/// Used extents of the planes that a frame uses in part: one row of extents per bit set in `planes`.
+/// Used extents of those planes of which the frame uses only a part: one row of extents for each bit that is
+/// set in `planes`.
 struct used_planes {
     u32 planes = 0;
     std::array<std::array<u64, shm::max_plane_rank>, shm::max_used_planes> of{};
@@ -97,13 +101,15 @@ struct used_planes {
 struct frame_message {
     u64 epoch = 0, ring_sequence = 0;
     u64 hash = 0, bytes = 0;  ///< hash and size of the frame in the rings of both hosts
-    u64 packed_bytes = 0;     ///< number of bytes on the link; equals `bytes` if the frame is not packed
+    u64 packed_bytes = 0;     ///< number of bytes that are sent over the link; equal to `bytes` if the frame
+                              ///< is not packed
     u8 packed = 0;            ///< a `packing`
     u64 born_ns = 0;          ///< time on the sending host's clock, like capture_ns
     u64 capture_ns = 0;
     u8 clock = 0;  ///< a shm::capture_clock; determines whether capture_ns is on the sending host's clock
     f64 time_s = 0;
-    u64 frame_number = 0;  ///< the number that stages see, while `ring_sequence` is the position on this link
+    u64 frame_number = 0;  ///< the frame number that stages see; `ring_sequence` is the frame's position on
+                           ///< this link
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
     std::vector<std::byte> metadata;  ///< entries as in a frame's header (frame/metadata.hpp)
@@ -121,7 +127,7 @@ struct ping {
 };
 struct pong {
     u64 sent_ns = 0;  ///< of the ping
-    u64 here_ns = 0;  ///< time on the clock of the side that replies
+    u64 here_ns = 0;  ///< time of the reply, on the clock of the side that replies
     bool operator==(const pong&) const = default;
 };
 struct stream_end {
@@ -155,7 +161,7 @@ public:
     [[nodiscard]] static token_file read(const std::string& path);
 
     [[nodiscard]] proof prove(side prover, const hello& h, const nonce& of_receiver) const;
-    /// The running time does not depend on the secret.
+    /// The time that this comparison takes does not depend on the secret.
     [[nodiscard]] bool fits(const proof& given, side prover, const hello& h, const nonce& of_receiver) const;
 
 private:

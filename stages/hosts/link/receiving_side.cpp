@@ -33,8 +33,8 @@ void receiving_side::drop(u32 connection) {
     welcomed_ = false;
 }
 
-// A process that has the token proves this within milliseconds, so the oldest unproven connection is closed
-// to make room.
+// If there are too many connections, the oldest one without a proof is closed: a process that has the token
+// proves this within milliseconds.
 void receiving_side::accepted(u32 connection, u64 now) {
     std::size_t unauthenticated = 0;
     u32 oldest = 0;
@@ -115,8 +115,8 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     by_durable_ = p.peer_hello->by_durable != 0;
     packed_ = p.peer_hello->packed;
     clock_.forget();
-    clock_.answered(m.sent_ns, m.here_ns, now);  // taken here, so that the clock relation is known before the
-                                                 // first frame
+    clock_.answered(m.sent_ns, m.here_ns, now);  // the times are evaluated here, so that the relation of the
+                                                 // clocks is known before the first frame
     if (sender_ != p.peer_hello->run) {
         sender_ = p.peer_hello->run;
         sender_kept_ = false;
@@ -181,8 +181,8 @@ bool receiving_side::may_leave_out(const hello& h) const {
     return h.by_durable != 0 && has_other_links_ && next_ - h.oldest <= most_durable_under_way;
 }
 
-// A proof cannot be required, since its computation may differ between versions. The peer is therefore
-// unauthenticated: it receives only our version, and cannot flood the log.
+// The peer need not prove that it has the token, because versions may compute the proof in different ways. So
+// the peer is unauthenticated: it receives only our version, and cannot flood the log.
 void receiving_side::reject_version(u32 connection, peer& p, u32 version, u64 now) {
     p.refused = true;
     hello ours;
@@ -213,7 +213,8 @@ bool receiving_side::arriving() const {
                        [](const buffer& b) { return b.is == buffer::state::arriving; });
 }
 
-// No transfer from an earlier connection is in flight any more, so incomplete frames must be sent again.
+// At this point no transfer from an earlier connection is in flight, so frames that are still incomplete must
+// be sent again.
 void receiving_side::welcome_current() {
     const hello& h = *peers_.at(current_).peer_hello;
     if (is(link_kind::answers)) {
@@ -316,7 +317,9 @@ void receiving_side::skip_to(u64 ring_sequence) {
         free_buffer(k);
     if (ring_sequence > next_) {
         next_ = ring_sequence;
-        if (current_ != 0) drop(current_);  // the frames in flight were numbered from a wrong start
+        if (current_ != 0)
+            drop(current_);  // the sender had numbered the frames in flight from a wrong first
+                             // number
     }
     committed(ring_sequence);
 }

@@ -5,12 +5,13 @@
 // The newest sender that has proven the token gets the link: the predecessor's connection is closed, and the
 // new sender is accepted once no transfer from the predecessor into our memory is in flight. A sender of an
 // older process is not accepted while a sender of a newer process is connected. Frame n is stored in buffer n
-// mod window; the sender has at most one window of frames in flight, so this buffer is free. The connection
-// of a sender that violates this is closed. The hash of a complete frame is verified before the frame begins.
-// Only frames committed in the ring here are acknowledged.
+// mod window; the sender has at most one window of frames in flight, so this buffer is free. If a sender has
+// more frames in flight, its connection is closed. The hash of a complete frame is verified before the frame
+// begins. Only frames committed in the ring here are acknowledged.
 //
 // For work (link_kind::work) any run may send, one run after the other; each continues at this ring's number.
-// For answers there is no ring on this host: the frames of each sender are accepted from its oldest frame on.
+// A receiver of answers has no ring on this host: it accepts the frames of each sender from that sender's
+// oldest frame on.
 
 #include <algorithm>
 #include <map>
@@ -27,7 +28,8 @@ namespace carousel::hosts {
 class receiving_side {
 public:
     /// `expected`: format, payload_bytes and parameters that a sender must have. `sender`: the run whose
-    /// frames this ring has, "" if it has none yet. `next`: the first frame that is not committed here.
+    /// frames this ring contains; "" if the ring has no frames yet. `next`: the first frame that is not
+    /// committed here.
     receiving_side(hello expected, token_file token, std::string run, std::string sender, u64 next,
                    u32 window);
 
@@ -36,8 +38,8 @@ public:
     /// This run has other receiving links, one of which may have more recent information about the progress
     /// of its sinks.
     void expect_other_links() { has_other_links_ = true; }
-    /// Every sending run that omits no frame is accepted as the continuation of the previous run; another
-    /// component ensures that it is such a continuation.
+    /// After this call, every sending run that omits no frame is accepted as the continuation of the previous
+    /// run; another component ensures that the run is such a continuation.
     void accepts_successors() { accepts_successors_ = true; }
 
     void accepted(u32 connection, u64 now);
@@ -51,7 +53,7 @@ public:
     /// A frame's bytes are about to arrive. Returns the buffer for these bytes; nothing: the bytes are to be
     /// discarded.
     [[nodiscard]] std::optional<u32> frame_begins(u32 connection, const frame_message& m, u64 now);
-    /// The frame's header is invalid, or states another length.
+    /// Called if the frame's header is invalid, or if it states another length.
     void frame_is_damaged(u32 connection);
     /// Called when the transport no longer uses that buffer; `whole`: all bytes have arrived.
     void frame_ends(u32 buffer, bool whole, u64 now);
@@ -59,7 +61,7 @@ public:
     // Called by the stage.
     /// Returns the frame in buffer `ring_sequence % window` if it is complete; null: it is not.
     [[nodiscard]] const frame_message* whole(u64 ring_sequence) const;
-    /// For answers: returns the oldest frame that is complete and not freed.
+    /// Only for a receiver of answers: returns the oldest frame that is complete and not freed.
     [[nodiscard]] const frame_message* oldest_whole() const;
     /// Called if the frame's bytes do not match its hash: the frame is requested again, with a new
     /// connection.
@@ -97,7 +99,7 @@ public:
     [[nodiscard]] std::optional<clock_relation> clock(u64 now) const noexcept { return clock_.at(now); }
     /// Returns the text for the log since the last call; "": none.
     [[nodiscard]] std::string log_line();
-    /// As log_line(), for events that may need an action of the user.
+    /// Like log_line(), for events that the user may have to act on.
     [[nodiscard]] std::string warning();
 
 private:
@@ -142,9 +144,10 @@ private:
     std::string run_, sender_;
     bool sender_kept_ = true;
     u64 next_, committed_,
-        arrive_;         ///< the first frame that is not complete, the first that is not committed, and the
-                         ///< next to arrive on this connection
-    u64 delivered_ = 0;  ///< the sinks have delivered all lower frames; may briefly be larger than committed_
+        arrive_;         ///< three frame numbers: the first frame that is not complete, the first one that is
+                         ///< not committed, and the next one that arrives on this connection
+    u64 delivered_ = 0;  ///< the sinks have delivered all frames below this number; for a short time it may
+                         ///< be larger than committed_
     bool has_other_links_ = false, accepts_successors_ = false;
     std::vector<packing> can_unpack_{packing::none};
     std::vector<buffer> buffers_;
@@ -152,7 +155,7 @@ private:
     u32 current_ = 0;            ///< 0: no connection owns the link
     u64 accepted_ = 0;           ///< connections accepted so far
     bool welcomed_ = false, end_kept_ = false, end_acknowledged_ = false, by_durable_ = false;
-    u8 packed_ = 0;  ///< the packing that this sender's frames may have
+    u8 packed_ = 0;  ///< the compression that this sender may use for its frames
     u64 current_epoch_ = 0, last_received_ns_ = 0, ping_ns_ = 0, version_logged_ns_ = 0;
     std::optional<u64> end_;
     std::string leaving_, log_line_, warning_;

@@ -64,7 +64,8 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
         take(*p, now);
     } else if (const auto* h = std::get_if<hello>(&m);
                h != nullptr && state_ == state::hello_sent && h->version != own_hello_.version) {
-        // The peer has proven nothing, so it may be any process, and must not be able to end the run.
+        // The peer has not proven that it has the token. It may be any process, so it must not be able to end
+        // the run.
         drop(fmt::format("the other side uses version {} of the link protocol, this side {}: use the same "
                          "build on both hosts",
                          h->version, own_hello_.version),
@@ -73,7 +74,8 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
     } else if (const auto* w = std::get_if<welcome>(&m); w != nullptr && state_ == state::proof_sent) {
         take(*w, now);
     } else if (const auto* r = std::get_if<refuse>(&m)) {
-        // An unproven peer may be any process, and must not be able to end the run.
+        // A peer that has not proven that it has the token may be any process, so it must not be able to end
+        // the run.
         if (proven_)
             failure_ = r->why;
         else
@@ -101,8 +103,8 @@ void sending_side::take(const proof_message& m, u64 now) {
     state_ = state::proof_sent;
 }
 
-// Answered frames are forgotten, so a receiver that requests them again has lost its ring, and its numbering
-// restarts.
+// This side does not keep frames that were answered. If a receiver requests such frames again, it has lost
+// its ring, and its numbering restarts.
 void sending_side::take_numbers(const welcome& m) {
     if (!oldest_) {
         oldest_ = m.next;
@@ -163,7 +165,8 @@ void sending_side::take(const welcome& m, u64 now) {
         return;
     }
     durable_ = std::max(durable_, std::min(m.durable, m.committed));
-    // Frames that were only committed on that host may be lost with its ring; they are still available here.
+    // Frames that were committed on that host, but are not on disk there, may be lost with its ring; this
+    // side still has them.
     committed_ = std::max(kept_from(), m.committed);
     next_ = claimed;
     highest_next_ = std::max(highest_next_, next_);

@@ -2,18 +2,18 @@
 // The side of a link that sends frames: handshake, retention and retransmission. Not thread-safe: the caller
 // must lock.
 //
-// A frame is kept from offer() until the receiver has reported that the frame is committed there (nothing
-// else proves its arrival), or, with hello::by_durable, that the receiver's sinks have the frame on disk. The
-// frame is also kept until the transport no longer uses its memory. Each connection sends the frames again
-// from the WELCOME's `next` on; frames below the WELCOME's `committed` are released without being sent. While
-// there is no connection, frames are kept and the connection is retried indefinitely. A WELCOME that requests
-// frames below the oldest one here shows that the receiver has lost frames that this side has released: this
-// is reported as a failure, exactly once.
+// This side keeps a frame from offer() on. It keeps the frame until the receiver has reported that the frame
+// is committed there (nothing else proves that it has arrived), or, if hello::by_durable is set, that the
+// receiver's sinks have the frame on disk. The frame is also kept until the transport no longer uses its
+// memory. Each connection sends the frames again from the WELCOME's `next` on; frames below the WELCOME's
+// `committed` are released without being sent. While there is no connection, frames are kept and the
+// connection is retried indefinitely. A WELCOME that requests frames below the oldest one here shows that the
+// receiver has lost frames that this side has released: failure() reports this, exactly once.
 //
 // For work (link_kind::work) the numbers are the receiver's: the first WELCOME contains the number at which
-// this process begins. A frame is kept until its answer has arrived over another link. A WELCOME that does
-// not continue at this process's position (because of another ring, or a rebuilt one) is a failure: the
-// successor begins with new numbers.
+// this process begins. A frame is kept until its answer has arrived over another link. If a WELCOME does not
+// continue at this process's position, because the receiver has another ring or has rebuilt its ring, this is
+// a failure: the successor begins with new numbers.
 
 #include <map>
 #include <optional>
@@ -47,9 +47,10 @@ public:
     [[nodiscard]] const std::optional<u64>& first() const noexcept { return oldest_; }
     /// The remote run that the numbers belong to.
     [[nodiscard]] const std::string& remote_run() const noexcept { return remote_run_; }
-    /// True if failure() is a break in the numbering: the successor starts a new numbering.
+    /// True if failure() reports that the numbering does not continue, so that the successor must start a new
+    /// numbering.
     [[nodiscard]] bool numbering_restarted() const noexcept { return numbering_restarted_; }
-    /// True if all frames of predecessors have left the remote run's ring.
+    /// True if all frames that this process's predecessors sent have left the remote run's ring.
     [[nodiscard]] bool is_drained() const noexcept { return oldest_ && durable_ >= *oldest_; }
     /// True if the transport does not read the frame's memory.
     [[nodiscard]] bool is_idle(u64 ring_sequence) const;
@@ -71,7 +72,7 @@ public:
     [[nodiscard]] u64 next_due() const noexcept;
 
     [[nodiscard]] bool up() const noexcept { return state_ == state::up; }
-    /// The receiver has confirmed the end of the stream.
+    /// True if the receiver has confirmed the end of the stream.
     [[nodiscard]] bool end_known() const noexcept { return end_known_; }
     /// Returns the error that no retry can clear, or "".
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
@@ -115,7 +116,7 @@ private:
     u64 rest_ns_ = shortest_rest_ns;  ///< delay before the next attempt to connect
     u64 committed_ = 0, next_ = 0, window_ = 1;
     u64 highest_next_ = 0;  ///< highest value of next_ so far
-    u64 durable_ = 0;       ///< if hello::by_durable is set, all lower frames may be released
+    u64 durable_ = 0;       ///< if hello::by_durable is set, all frames below this number may be released
     bool close_ = false, end_sent_ = false, end_known_ = false;
     bool ends_here_ = false, numbering_restarted_ = false, welcomed_ = false;
     u32 connection_ = 0, to_close_ = 0;

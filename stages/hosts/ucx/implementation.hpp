@@ -1,5 +1,5 @@
 #pragma once
-// Internals of a transport: one UCX worker, and the outgoing and incoming frames of each connection
+// The implementation of a transport: one UCX worker, and for each connection its outgoing and incoming frames
 // (messages.cpp).
 
 #include <malloc.h>
@@ -34,9 +34,9 @@ namespace carousel::hosts {
 class memory_watch {
 public:
     explicit memory_watch(u64 allowance) noexcept : allowance_(allowance), base_(allocated_bytes()) {}
-    /// From now on, only allocations in addition to the present ones count towards the allowance.
+    /// After this call, only allocations in addition to the present ones count towards the allowance.
     void restart() noexcept { base_ = allocated_bytes(); }
-    /// A check is cheap, but not free, so there is at most one per millisecond.
+    /// A check costs little but not nothing, so at most one check is made per millisecond.
     [[nodiscard]] bool is_due(u64 now_ns) noexcept {
         if (now_ns < next_ns_) return false;
         next_ns_ = now_ns + ns_per_ms;
@@ -44,7 +44,7 @@ public:
     }
     /// True if the process has allocated more than the allowance since construction or restart().
     [[nodiscard]] bool exceeded() const noexcept { return allocated_bytes() > base_ + allowance_; }
-    /// Zero if malloc() has no statistics, e.g. with a sanitizer: in that case nothing is detected.
+    /// Returns zero if malloc() has no statistics, e.g. with a sanitizer; in that case no excess is detected.
     [[nodiscard]] static u64 allocated_bytes() noexcept {
         const struct mallinfo2 m = ::mallinfo2();
         return m.uordblks + m.hblkhd;
@@ -60,7 +60,7 @@ inline bool is_rendezvous(const ucp_am_recv_param_t* p) {
     return (p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
 }
 
-/// The network device that has the address. Throws config_error.
+/// Returns the network device that has the address. Throws config_error.
 [[nodiscard]] std::string device_of(const std::string& address);
 /// Value of UCX_TLS.
 [[nodiscard]] std::string transports_of(const transport_options& how);

@@ -83,8 +83,8 @@ bool transport::implementation::post_pieces(link& l) {
     return any;
 }
 
-// Carousel never sends a message by a rendezvous (only pieces), so a message that arrives by a rendezvous is
-// too long.
+// Carousel sends only pieces by a rendezvous and never messages. So if a message arrives by a rendezvous, it
+// is longer than permitted.
 void transport::implementation::on_message(link& l, std::span<const std::byte> bytes, bool rendezvous) {
     if (rendezvous || bytes.size() > (l.trusted ? options_.message_bytes : options_.first_message_bytes))
         return disconnect(l, l.trusted ? "its message exceeds the size limit of this link"

@@ -12,7 +12,9 @@ struct piece_front {
 }  // namespace
 
 void pace::begun(u64 now_ns) noexcept {
-    if (under_way_++ == 0) since_ns_ = now_ns, bytes_ = 0;  // the time without frames is not counted
+    if (under_way_++ == 0)
+        since_ns_ = now_ns, bytes_ = 0;  // the time during which there are no frames is
+                                         // not counted
 }
 
 void pace::over(u64 bytes, u64 now_ns) noexcept {

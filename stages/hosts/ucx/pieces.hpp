@@ -3,12 +3,12 @@
 //
 //   offset, bytes of the whole frame, then (before the first piece) the FRAME message
 //
-// The reason for not using one message per frame: UCX moves a long message by a rendezvous, and all
-// rendezvous in flight share the network. The end of frame n would then be reported after the bytes of every
-// frame that was begun in the meantime, so frames would arrive in bursts: the network is idle while a burst
-// is hashed and copied, and the copies are idle while the next burst arrives. A PING would also wait for long
-// messages, so a slow link would look like a silent link. Pieces arrive in order; after a violation no more
-// pieces of that sender are accepted.
+// The reason for not using one message per frame: UCX transfers a long message by a rendezvous, and all
+// rendezvous in flight share the network. So frame n would be complete only after the bytes of every frame
+// that was begun meanwhile, and frames would arrive in bursts: while a burst is hashed and copied the network
+// is idle, and while the next burst arrives nothing is hashed or copied. A PING would also wait for long
+// messages, so a slow link would look like a silent link. Pieces must arrive in order; if they do not, no
+// more pieces of that sender are accepted.
 
 #include <cstddef>
 #include <deque>
@@ -22,12 +22,12 @@
 
 namespace carousel::hosts {
 
-/// The size of a piece is the amount that a link transfers in 20 ms, within these limits. Large pieces have
-/// the lowest cost for the sender, because a rendezvous transfers them without a copy by UCX; small pieces
-/// allow a PING in between on a slow network. The large size was the fastest of the sizes from 0.1 to 8 MB,
-/// measured over loopback on 16 cores. But a rendezvous wakes both sides one additional time, and on two
-/// cores this interrupts another thread: there the small size is 1.4 times as fast (tests/bench/FIGURES.md),
-/// so a host with few cores uses only small pieces.
+/// The size of a piece is the number of bytes that the link transfers in 20 ms, limited to the range of these
+/// two sizes. Large pieces cost the sender least, because UCX transfers them by a rendezvous without copying
+/// them. Small pieces allow a PING to be sent between them on a slow network. The large size was the fastest
+/// of the sizes from 0.1 to 8 MB, measured over loopback on 16 cores. But a rendezvous wakes both sides one
+/// additional time, and on a host with two cores this interrupts another thread. On such a host the small
+/// size is 1.4 times as fast (tests/bench/FIGURES.md), so a host with few cores uses only small pieces.
 inline constexpr u64 least_piece = 120'000, most_piece = 1024 * 1024;
 inline constexpr u64 piece_takes_ns = 20'000'000;
 
@@ -77,7 +77,8 @@ public:
         std::span<const std::byte> data;
     };
     void add(std::shared_ptr<outgoing_frame> frame) { frames_.push_back(std::move(frame)); }
-    /// The next piece, of at most `most_bytes` bytes. Returns nothing if all pieces were given out.
+    /// Returns the next piece, which has at most `most_bytes` bytes. Returns nothing if all pieces were given
+    /// out.
     [[nodiscard]] std::optional<piece> next(u64 most_bytes);
 
 private:
@@ -85,8 +86,8 @@ private:
 };
 
 /// A frame that is arriving. The frame is complete when the last reference is released: the connection
-/// releases its reference after the last piece, and a piece when its bytes have arrived. `over` then reports
-/// whether all bytes have arrived.
+/// releases its reference after the last piece, and each piece releases its reference when its bytes have
+/// arrived. `over` then reports whether all bytes have arrived.
 class arriving_frame {
 public:
     /// If `room` is null, the bytes are discarded, and nothing is reported.

@@ -1,4 +1,4 @@
-// UCX settings: those of a link, and those that UCX reads from the environment.
+// The UCX settings: those for one link, and those that UCX reads from the environment.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -47,9 +47,10 @@ std::vector<std::pair<std::string, std::string>> addresses() {
 // UCX reads its settings from the environment, some of them as soon as it is loaded.
 
 // UCX_ERROR_SIGNALS: UCX's handlers of SEGV and other signals would hide a stage's cause of death from the
-// supervisor. UCX_LOG_LEVEL: the loss of a peer is logged once, by Carousel's own code. UCX_MEMTYPE_CACHE:
-// the cache is filled by hooks of CUDA's allocation functions. UCX 1.13 has no hook for cuMemCreate, so it
-// would classify the memory of rings as CPU memory. Therefore each message specifies its memory type.
+// supervisor. UCX_LOG_LEVEL: UCX must not log the loss of a peer, because Carousel's own code logs it once.
+// UCX_MEMTYPE_CACHE: the cache is filled by hooks of CUDA's allocation functions. UCX 1.13 has no hook for
+// cuMemCreate, so it would classify the memory of rings as CPU memory. Therefore each message specifies its
+// memory type.
 constexpr std::pair<const char*, const char*> early[] = {
     {"UCX_ERROR_SIGNALS", ""},         {"UCX_HANDLE_ERRORS", "none"}, {"UCX_LOG_LEVEL", "fatal"},
     {"UCX_WARN_UNUSED_ENV_VARS", "n"}, {"UCX_CM_REUSEADDR", "y"},     {"UCX_MEMTYPE_CACHE", "n"},
@@ -100,8 +101,8 @@ std::string device_of(const std::string& address) {
     return device;
 }
 
-// GPU memory is read by cuda_copy: cuda_ipc works within one host only. "all" includes cuda_copy, but no
-// other name may follow "all", nor a list of excluded transports.
+// GPU memory is read by cuda_copy, because cuda_ipc works only within one host. "all" includes cuda_copy;
+// neither another name nor a list of excluded transports may follow "all".
 std::string transports_of(const transport_options& how) {
     const bool names = how.transports != "all" && !how.transports.starts_with("^");
     return how.gpu_memory && names ? how.transports + ",cuda_copy" : how.transports;
@@ -119,12 +120,12 @@ std::vector<std::pair<std::string, std::string>> ucx_settings(const transport_op
         {"NET_DEVICES", device},
         {"TLS", transports_of(how)},
         {"RCACHE_ENABLE", registers_memory(how) ? "try" : "n"},
-        {"ZCOPY_THRESH", "16384"},  // otherwise a piece is split into copies of 8 KB
+        {"ZCOPY_THRESH", "16384"},  // without this setting a piece is split into copies of 8 KB
         {"TCP_RX_SEG_SIZE", segment},
         {"RX_SEG_SIZE", segment},
     };
-    // Without a rendezvous, UCX copies from a GPU one segment at a time, and waits for each: with 8 KB there
-    // would be too many segments.
+    // Without a rendezvous, UCX copies from a GPU one segment at a time and waits for each of them; with
+    // segments of 8 KB this would be too many copies.
     if (how.gpu_memory) out.insert(out.end(), {{"TCP_TX_SEG_SIZE", segment}, {"TX_SEG_SIZE", segment}});
     if (how.first_port == 0) return out;
     const std::string ports = fmt::format("{}-{}", how.first_port, how.first_port + 63);
@@ -136,7 +137,8 @@ void set_ucx_environment(char** argv) {
     if (std::getenv("CAROUSEL_UCX_SET") != nullptr) return;
     for (const auto& [name, value] : early) ::setenv(name, value, 1);
     ::setenv("CAROUSEL_UCX_SET", "1", 1);
-    ::execv("/proc/self/exe", argv);  // if this fails, the program continues with UCX's handlers
+    ::execv("/proc/self/exe", argv);  // if this fails, the program continues, and UCX's signal handlers stay
+                                      // installed
 }
 
 std::string ucx_version() {

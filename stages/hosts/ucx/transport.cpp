@@ -99,7 +99,8 @@ void transport::implementation::set_up() {
     });
 }
 
-// Frees the objects that were created, because the destructor does not run if a constructor throws.
+// Frees the objects that the constructor has created so far, because the destructor does not run if a
+// constructor throws.
 void transport::implementation::require_gpu_memory() {
     ucp_context_attr_t is{};
     is.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
@@ -158,7 +159,8 @@ void transport::implementation::open_endpoint(u32 connection, ucp_ep_params_t& w
     with.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     with.err_handler.arg = l.get();
     with.err_handler.cb = [](void* of, ucp_ep_h,
-                             ucs_status_t s) {  // may be called at any point, so progress() reports the error
+                             ucs_status_t s) {  // this handler may be called at any time, so it only stores
+                                                // the error, which progress() then reports
         auto* failed = static_cast<link*>(of);
         failed->failed = true;
         failed->why = ucs_status_string(s);
@@ -277,7 +279,7 @@ void transport::implementation::bound_memory(u64 now) {
         relief_ = relief::none;
         return;
     }
-    if (!closing_.empty()) return;  // their memory is freed after they are closed
+    if (!closing_.empty()) return;  // UCX frees their memory after they are closed
     if (relief_ == relief::none) {
         relief_ = relief::untrusted_closed;
         if (disconnect(false)) return;

@@ -6,9 +6,9 @@
 // A peer that sends without a limit is disconnected: see trust(), transport_options::allowance and
 // progress_all().
 //
-// The number of a connection does not change. closed() is called once per connection. After closed() the
-// connection has no events except the ends of frames: frame_received() and frame_sent() are called once for
-// each frame that was begun, also after a failure. Until that call the frame's memory belongs to the
+// The number of a connection does not change. closed() is called once per connection. After closed(), the
+// only events of the connection are the ends of frames: for each frame that was begun, frame_received() or
+// frame_sent() is called once, even after a failure. Until that call the frame's memory belongs to the
 // transport: reuse a buffer only afterwards. close() is forced: it does not wait for the peer, so a silent
 // peer causes no delay. Callbacks are called from within progress() and the send calls.
 
@@ -24,14 +24,16 @@
 namespace carousel::hosts {
 
 struct transport_options {
-    std::string address;             ///< numeric, of this host: only the device that has this address is used
+    std::string address;             ///< numeric address of this host; only the network device that has this
+                                     ///< address is used
     std::string transports = "tcp";  ///< UCX_TLS
     u16 first_port = 0;       ///< first of 64 ports for the connections' data (UCX_TCP_PORT_RANGE); 0: any
-    bool gpu_memory = false;  ///< frames to send are in memory of the GPU to which the thread is bound
+    bool gpu_memory = false;  ///< true if the frames to be sent are in the memory of the GPU that is the
+                              ///< thread's current one
     u64 first_message_bytes = 4096;  ///< longest message of an untrusted peer
     u64 message_bytes = 65536;       ///< longest message of a trusted peer
     /// Bytes that the process may allocate by malloc() while the transport exists. If the process allocates
-    /// more, the cause is a peer that makes UCX assemble a message that is not allowed (implementation.hpp).
+    /// more, a peer has made UCX assemble a message that is not permitted (implementation.hpp).
     u64 allowance = ~u64{0} >> 1U;
 };
 
@@ -45,7 +47,7 @@ public:
         virtual ~events() = default;
         virtual void accepted(u32 connection) = 0;
         virtual void closed(u32 connection, const std::string& why) = 0;
-        /// The peer exceeded the limits; closed() follows.
+        /// Called if the peer has exceeded the limits; closed() is called next.
         virtual void broke_limits(u32, const std::string&) {}
         virtual void message_received(u32 connection, std::span<const std::byte> bytes) = 0;
         /// Returns the destination for a frame's bytes, or null to discard them. `ticket` is passed to
@@ -72,8 +74,8 @@ public:
     void send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data, u64 bytes,
                     u64 ring_sequence);
     void close(u32 connection);
-    /// The peer has proven the token. Before that call the peer may send messages of up to
-    /// `first_message_bytes`, and no frames. Unknown connections are ignored.
+    /// Called when the peer has proven that it has the token. Before that call the peer may send messages of
+    /// up to `first_message_bytes`, and no frames. Unknown connections are ignored.
     void trust(u32 connection);
 
     /// Returns true if there was something to do.

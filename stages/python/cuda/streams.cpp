@@ -44,7 +44,7 @@ void find(Function& into, const char* name, unsigned since) {
         cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &answer);
 #else
     // cudaGetDriverEntryPoint() takes no version. It finds the driver's own lookup function, which accepts
-    // any version.
+    // every version.
     using search = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     void* call = nullptr;
     cudaError_t code = cudaGetDriverEntryPoint("cuGetProcAddress", &call, cudaEnableDefault, &answer);
@@ -58,7 +58,7 @@ void find(Function& into, const char* name, unsigned since) {
 #endif
     if (code == cudaSuccess && answer == cudaDriverEntryPointSuccess)
         into = reinterpret_cast<Function>(found);
-    (void)cudaGetLastError();  // a driver without the function is not an error
+    (void)cudaGetLastError();  // it is not an error if the driver lacks the function
 }
 
 const context_calls& calls_of_contexts() {
@@ -93,7 +93,7 @@ private:
     device::kept_thread kept_;
 };
 
-/// Returns the GPU according to the driver; -1: the driver can't report it.
+/// Returns the GPU that the driver reports; -1: the driver can't report it.
 int gpu_of_context(void* stream) {
     const context_calls& api = calls_of_contexts();
     CUcontext context = nullptr;
@@ -104,7 +104,7 @@ int gpu_of_context(void* stream) {
     device::cuda::make_current(context);
     CUdevice device = -1;
     const bool is_known = api.device(&device) == CUDA_SUCCESS;
-    device::cuda::make_current(before);  // restores "none" if there was no current context
+    device::cuda::make_current(before);  // if there was no current context, there is none again after this
     return is_known ? device : -1;
 }
 
@@ -146,8 +146,8 @@ bool join_all(int gpu, void* stream) {
     return true;
 }
 
-// The runtime refuses this call during the capture of a stream. The refusal is an error of the frame, so the
-// frame is never treated as complete.
+// The runtime refuses this call during the capture of a stream. This refusal is reported as an error of the
+// frame, so the frame is never treated as complete.
 void wait_for_all(int gpu) {
     const on_gpu there(gpu);
     CAROUSEL_CUDA_RUN(label, cudaDeviceSynchronize());

@@ -22,7 +22,8 @@ class CarouselFinder:
         return importlib.machinery.PathFinder.find_spec(name, PACKAGE_FOLDERS) if name == "carousel" else None
 
 
-sys.meta_path.insert(0, CarouselFinder)   # not in main(), because a child of multiprocessing's spawn also imports this file
+sys.meta_path.insert(0, CarouselFinder)   # done here and not in main(), because a child process that multiprocessing starts by spawn also
+                                          # imports this file
 
 
 def refuse_forks(event, arguments):
@@ -32,7 +33,7 @@ def refuse_forks(event, arguments):
 
 
 def load(file, stage):
-    """Loads the file and returns the adapter of its stage; stage: the stage's name, "" for the only one."""
+    """Loads the file and returns the adapter of the stage with the name `stage`, or of the file's only stage if `stage` is ""."""
     from carousel import _stage
     name = os.path.splitext(os.path.basename(file))[0]
     sys.path.insert(0, os.path.dirname(file))   # so that modules in the file's folder can be imported
@@ -50,13 +51,13 @@ def main():
         sys.exit("usage: carousel_stage.py FILE.py[:NAME] [--describe | -p NAME --stage NAME | --replay FOLDER]")
     program, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
     file, _, stage = (program, "", "") if program.endswith(".py") else program.rpartition(":")
-    sys.stdout = sys.stderr   # output then goes to the log; the reply to --describe is not written by Python
+    sys.stdout = sys.stderr   # the output then goes to the log; this does not affect the reply to --describe, which Python does not write
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:   # a signal that was ignored at the start stays
                                                                 # ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ["CAROUSEL_PROGRAM"], os.environ["CAROUSEL_INTERPRETER"] = program, sys.executable   # for dead letters
     sys.addaudithook(refuse_forks)
-    key = "python"   # the key of the pipeline file that is reported if a failure occurs
+    key = "python"   # the key of the pipeline file that an error message names if the next step fails
     try:
         from carousel import _carousel, _logging
         key = "run"

@@ -6,10 +6,10 @@
 //   Chunk, MessageIndex of each channel                    one write per frame: a *unit*; all rings of that
 //                                                          frame, or one of them
 //   DataEnd, summary, Footer, magic                        at the end of the run
-// An incomplete unit is cut off by the next incarnation. If the end of a file is missing, readers find the
-// units one after the other. After every chunk there is a MessageIndex of every channel, which is empty if
-// the channel has no message in that chunk. So a reader can determine from the heads alone whether a unit is
-// complete and which channels have messages in it.
+// The next incarnation cuts off an incomplete unit at the end of the file. If the end of a file is missing,
+// readers find the units by reading them one after the other. After every chunk there is a MessageIndex of
+// every channel, which is empty if the channel has no message in that chunk. So a reader can determine from
+// the heads alone whether a unit is complete and which channels have messages in it.
 
 #include <cstring>
 #include <map>
@@ -142,7 +142,7 @@ struct metadata {
     std::string name;
     text_map values;
 };
-/// What precedes the first unit.
+/// The records that precede the first unit.
 struct preamble {
     std::string library;
     mcap::metadata about;
@@ -164,7 +164,8 @@ struct chunk_entry {
     std::string compression;
     u64 channels = 0;    ///< the channels that have messages in the chunk, one bit each
     bool whole = true;   ///< the chunk's message indexes are complete
-    std::string damage;  ///< not empty: a frame is missing here, for this reason; the entry cannot be read
+    std::string damage;  ///< not empty: a frame is missing here, and this text is the reason; the entry
+                         ///< cannot be read
     [[nodiscard]] bool has(u16 channel) const noexcept {
         return channel - 1U < most_channels && (channels >> (channel - 1U) & 1U) != 0;
     }
@@ -190,7 +191,7 @@ void put_message_index(buffer& to, u16 channel, u64 log_ns, u64 offset);
 /// Appends the index of a channel that has no message in the chunk.
 void put_empty_message_index(buffer& to, u16 channel);
 inline constexpr u64 empty_message_index_bytes = 2 + 4, message_index_bytes = empty_message_index_bytes + 16;
-/// Appends a chunk's record up to, and without, the compressed records.
+/// Appends the part of a chunk's record that precedes the compressed records.
 void put_chunk_head(buffer& to, const chunk_entry& c, u32 crc);
 /// Calls `content` and stores the bytes that it appends in a record.
 template <typename F>

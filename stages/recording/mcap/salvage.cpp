@@ -15,7 +15,8 @@ namespace {
 constexpr u64 longest_compression_name = 16;
 constexpr u64 searched_at_once = u64{1} << 20U;
 
-/// Limit of the bytes that are read to verify chunks, so that a hostile file takes only linear time.
+/// Limit of the number of bytes that are read to verify chunks. It ensures that even a hostile file is read
+/// in linear time.
 u64 most_read_again(u64 file_bytes) { return add_sat(u64{64} << 20U, mul_sat(file_bytes, 16)); }
 
 class unit_search {
@@ -125,7 +126,7 @@ private:
         return true;
     }
     /// Reads the messages in the chunk. Returns false if the chunk's checksum is wrong, or if this search has
-    /// read too much.
+    /// already read the permitted number of bytes.
     [[nodiscard]] bool read_channels(chunk_entry& unit) {
         const u64 cost = add_sat(unit.length, unit.uncompressed);
         if (cost > may_read_) return false;
@@ -156,7 +157,8 @@ public:
             smallest_ = std::min(smallest_, unit.length + unit.index_length);
     }
     struct missing {
-        u64 frames = 0;    ///< number of missing frames, at most as many as the gap has room for
+        u64 frames = 0;    ///< number of missing frames; limited by the number of frames for which the gap
+                           ///< has room
         std::string text;  ///< which frames are missing
     };
     /// Returns the frames of channel `of` that are missing in the gap of `bytes` bytes before chunks[next].
@@ -229,7 +231,7 @@ void mark_gaps(int fd, contents& c) {
     u64 at = c.front_bytes;
     const auto mark = [&](std::size_t next, u64 until) {
         if (until <= at) return;
-        std::vector<u64> channels;  // the channels of each missing unit, in order
+        std::vector<u64> channels;  // for each missing unit, in order, its channels
         std::string which;
         for (const channel& of : c.front.channels) {
             const gap_reader::missing m = reader.in_gap(of, next, until - at);

@@ -20,9 +20,9 @@ constexpr u64 most_small = u64{64} << 20U;  ///< limit of a record that is not a
 constexpr u64 most_records = u64{1} << 36U;  ///< bytes of one unit
 constexpr u64 read_at_once = u64{1} << 20U;
 
-/// Returns where the preamble ends. The preamble ends before the first record that can't belong to it,
-/// whatever the opcode of that record is, because the opcode of a chunk may be damaged. The end of a record
-/// is found from its content and not from its length, because the length may also be damaged.
+/// Returns where the preamble ends. The preamble ends before the first record that can't belong to it. That
+/// record may have any opcode, because the opcode of a chunk may be damaged. The end of a record is found
+/// from its content and not from its length, because the length may also be damaged.
 u64 read_front(record_stream& s, contents& c) {
     for (head h; s.next(h); s.skip(h)) try {
             if (h.code == opcode::chunk || h.code == opcode::data_end) return s.at();
@@ -76,7 +76,7 @@ u32 chunks_counted(std::span<const std::byte> content) {
 struct footer {
     u64 at = 0;     ///< the footer's own position
     u64 start = 0;  ///< of the summary
-    u32 crc = 0;    ///< 0: the file was written by another program, without a checksum
+    u32 crc = 0;    ///< 0: there is no checksum, because another program has written the file
 };
 
 /// Returns the footer of a file whose summary begins at `earliest` or later.
@@ -187,7 +187,7 @@ contents scan(int fd) {
         c.chunks.clear();
         find_units(fd, c);
     }
-    // If the DataEnd record itself is damaged, the footer has its position.
+    // If the DataEnd record itself is damaged, its position follows from the footer.
     if (c.data_end == 0 && f && f->start - data_end_bytes >= c.end()) c.data_end = f->start - data_end_bytes;
     mark_gaps(fd, c);
     return c;

@@ -24,7 +24,7 @@ struct head {
     u64 length = 0;
 };
 
-/// The head that `raw` (at least head_bytes) begins with.
+/// Returns the head at the beginning of `raw`, which has at least head_bytes bytes.
 [[nodiscard]] head read_head(std::span<const std::byte> raw);
 
 class record_stream {
@@ -55,7 +55,7 @@ struct contents {
     /// Units in the file's order. If bytes between two units belong to no unit, an entry with `damage`
     /// represents each frame that is missing there.
     std::vector<chunk_entry> chunks;
-    bool ended = false;  ///< the file has its summary, whose checksum is correct
+    bool ended = false;  ///< true if the file has a summary and the summary's checksum is correct
     u64 data_end = 0;  ///< position where the DataEnd record begins; 0: there is none, because the file ends
                        ///< within its units
     /// After the last unit.
@@ -70,15 +70,15 @@ struct contents {
 /// `damage`.
 void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& records);
 
-// Finds the units of a recording whose summary is missing, because a killed recorder has not written it, or
-// whose bytes are damaged. If a byte is damaged, the unit that contains it is lost, and the search continues
-// at the next unit.
+// Finds the units of a recording that has no summary, because its recorder was killed, or that contains
+// damaged bytes. If a byte is damaged, the unit that contains it is lost, and the search continues at the
+// next unit.
 
 /// Fills c.chunks and c.data_end from the bytes after the preamble. Bytes that belong to no unit are skipped.
 void find_units(int fd, contents& c);
-/// Units are missing where bytes between two units, or between the last unit and c.data_end, belong to no
-/// unit. Inserts entries with a text in `damage` there. The numbers of the frames before and after the gap
-/// determine how many frames are missing, and of which channels.
+/// Where bytes between two units, or between the last unit and c.data_end, belong to no unit, units are
+/// missing. This function inserts entries with a text in `damage` at these places. The numbers of the frames
+/// before and after the gap determine how many frames are missing, and of which channels.
 void mark_gaps(int fd, contents& c);
 
 }  // namespace carousel::stages::mcap

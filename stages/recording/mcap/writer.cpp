@@ -45,7 +45,8 @@ void writer::take_lock(double wait_s) {
     }
 }
 
-// The preamble is written by one write of a few hundred bytes, so a shorter file contains nothing yet.
+// The preamble is written by one write of a few hundred bytes, so a file that is shorter than the preamble
+// contains no units.
 void writer::continue_file(const buffer& front) {
     struct stat info {};
     if (::fstat(fd_.get(), &info) != 0) fail(path_, "inspecting", errno);
@@ -130,8 +131,8 @@ void writer::append(std::span<const message> messages) {
     chunks_.push_back(std::move(c));
 }
 
-// Written in one call: a process that is killed during the call leaves a part of the unit at the end of the
-// file.
+// The unit is written in one call: if the process is killed during the call, a part of the unit may remain at
+// the end of the file.
 void writer::write_all(std::span<const buffer* const> parts) {
     iovec pieces[3];
     u64 bytes = 0;

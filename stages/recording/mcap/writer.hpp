@@ -22,7 +22,7 @@ public:
     /// Appends one unit: a message of each channel, or of some channels, in the channels' order. Throws
     /// disk_full_error or output_error; the file is then unchanged.
     void append(std::span<const message> messages);
-    /// Writes the end of the file. Throws like append(); the complete units are not affected.
+    /// Writes the end of the file. Throws like append(); the units in the file stay valid even then.
     void finish();
 
     [[nodiscard]] u64 units() const noexcept { return chunks_.size(); }
@@ -30,7 +30,10 @@ public:
     /// with a wrong checksum is cut off at the end of the file, and skipped elsewhere.
     [[nodiscard]] const buffer& last_records(u16 channel);
     [[nodiscard]] u64 bytes() const noexcept { return end_; }
-    [[nodiscard]] u64 cut() const noexcept { return cut_; }  ///< bytes that were not a complete unit
+    [[nodiscard]] u64 cut() const noexcept {
+        return cut_;
+    }  ///< number of bytes at the end of the file that
+       ///< were not a complete unit
     /// Describes the frames that are missing between the units of the file because bytes are damaged. The
     /// damaged bytes stay in the file, outside of the summary.
     [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return damage_; }

@@ -14,12 +14,12 @@
 import sys as _sys
 
 try:
-    from . import _carousel   # noqa: F401  imported here so that a failure of the import is reported below
+    from . import _carousel   # noqa: F401  imported here so that the code below reports a failed import
 except ImportError as _failure:
     import glob as _glob
     import os as _os
     _built = [_os.path.basename(f) for f in _glob.glob(_os.path.join(_os.path.dirname(__file__), "_carousel*.so"))]
-    if not _built:   # for example if it is used from the source tree
+    if not _built:   # for example because the package is used from the source tree
         raise ImportError(
             f"carousel's compiled module is not in {_os.path.dirname(_os.path.abspath(__file__))}: build it, in the source tree, by "
             "cmake --build build/release --target python_package (needs python3-dev and pybind11-dev), and name build/release/python "

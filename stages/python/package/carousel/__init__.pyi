@@ -302,7 +302,7 @@ class image:
     def __init__(self, width: int | None = None, height: int | None = None) -> None: ...
 
 class Stage:
-    """A function or a class as a stage. It can still be called, with arrays instead of planes."""
+    """A function or a class as a stage. The object can still be called like the function or class itself, with arrays instead of planes."""
     name: str
     def __call__(self, *arguments: Any, **settings: Any) -> Any: ...
 
@@ -368,17 +368,16 @@ class Pipeline:
     def start(self, *, device: str | None = None, frames: int | None = None, fps: float | None = None, name: str | None = None,
               options: Sequence[str] = (), wait_s: float = 60.0) -> Running:
         """Starts the pipeline and returns a Running when all stages run; programs may enter its ports later. device, frames, fps, name:
-        instead of the keys of [pipeline]. options: further arguments for `carousel run`, e.g. ["--out", ""]. Raises ConfigError if the
-        pipeline is refused, with the stage and the key or with the place in the file, and Error if it does not start for another reason,
-        or does not run within wait_s seconds."""
+        replace the keys of [pipeline] with these names. options: further arguments for `carousel run`, e.g. ["--out", ""]. Raises
+        ConfigError if the pipeline is refused, with the stage and the key or with the place in the file, and Error if it does not start
+        for another reason, or does not run within wait_s seconds."""
     def run(self, **options: Any) -> dict[str, Any]:
         """Starts the pipeline, waits for its end, and returns its report (Running.report()); options: those of start(). Ctrl-C ends the
         run, after its last frame."""
 
 class Running:
     """A pipeline that this process has started: Pipeline.start() returns it. The run ends with end(), after its last frame, at the end of
-    `with`, or when this process exits. If this process is killed (SIGKILL, a fault) the run continues in the same way as without its
-    supervisor: `carousel down` then ends it.
+    `with`, or when this process exits. If this process is killed (SIGKILL, a fault) the run continues; `carousel down` then ends it.
 
     A stage is named as in `carousel ps`: "fragment" means all its instances, "fragment.1" one of them. Each method that acts on a stage
     returns when the supervisor has carried the request out, and raises Error with its reason if it refuses. Any thread may call any
@@ -392,8 +391,8 @@ class Running:
     def kill(self, stage: str, sig: str | int = "KILL") -> None:
         """Sends a signal, by name or number, to a stage's process, which is then replaced according to its restart policy."""
     def restart(self, stage: str) -> None:
-        """Restarts a stage, with the program that is on disk now. No frame is lost. Refused, while the old process continues, if the
-        program can't be this stage, for example because its output has changed."""
+        """Restarts a stage, with the program that is on disk now. No frame is lost. If the program can't be this stage, for example
+        because its output has changed, the request is refused and the old process continues."""
     def pause(self, stage: str) -> None:
         """Pauses a stage: its process stops (SIGSTOP), and no timeout runs. The pipeline waits until resume(). If the process dies
         meanwhile, its successor is paused as well."""
@@ -418,12 +417,13 @@ class Running:
     def log_text(self, lines: int = 15) -> str:
         """Returns the last lines of what the run has printed, as text. logs() returns the lines of stages one by one, with their levels."""
     def metrics(self) -> dict[str, float]:
-        """Returns the run's metrics as a dict {"NAME{LABELS}": value}. They have the names and units with which GET /metrics of the web UI
-        serves them to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which a build without extras lacks."""
+        """Returns the run's metrics as a dict {"NAME{LABELS}": value}. The names and units are those of GET /metrics, with which the web
+        UI serves the metrics to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which is not part of a
+        build without extras."""
     def trace(self, file: str | os.PathLike[str], *, seconds: float | None = None, frames: int | None = None) -> str:
         """Records every frame through every stage into a file for ui.perfetto.dev, and returns the file's path. Blocks until the
-        recording ends: after `seconds` (default: 5 s if `frames` is not given), when `frames` frames have passed, or at the end of the run.
-        With `frames` alone it also waits as long as the pipeline is paused: give `seconds` as well to limit that."""
+        recording ends: after `seconds` (default: 5 s if `frames` is not given), when `frames` frames have passed, or at the end of the
+        run. If only `frames` is given, the call also waits while the pipeline is paused; `seconds` limits this wait."""
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Waits for the end of the run and returns its exit code; returns None if it still runs after timeout_s seconds."""
     def report(self) -> dict[str, Any]:
@@ -431,7 +431,8 @@ class Running:
         end are None during the run: lost, repeated, torn, ending, exit_code. ps() returns more about a run that is in progress. Raises
         Error if a run wrote no report."""
     def end(self, timeout_s: float = 30.0) -> int | None:
-        """Ends the run as Ctrl-C and `carousel down` do: every frame that was begun is finished first. If it still runs after timeout_s
-        seconds, its stages are ended at once. Returns the exit code, or None if the run has not ended within timeout_s further seconds."""
+        """Ends the run in the same way as Ctrl-C and `carousel down`: the frames that have begun are finished first. If the run has not
+        ended after timeout_s seconds, its stages are ended at once. Returns the exit code, or None if the run has not ended within
+        timeout_s further seconds."""
     def __enter__(self) -> Running: ...
     def __exit__(self, *exception: Any) -> None: ...

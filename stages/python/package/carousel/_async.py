@@ -10,7 +10,8 @@ _waits = weakref.WeakKeyDictionary()   # a port -> its _Wait, which does not ref
 
 
 class _Wait:
-    """The state of a port that remains after a loop over it: its thread, and a frame that arrived while the loop was cancelled."""
+    """The state that a port keeps after a loop over it has ended: its thread, and a frame that arrived while the loop was being
+    cancelled."""
 
     def __init__(self):
         # A port waits for words in shared memory, and has no descriptor that an event loop could watch. So each port has one sleeping
@@ -44,13 +45,13 @@ class _Frames:
         return frame
 
     async def _interrupt(self, step):
-        """Ends the wait (after at most 0.1 s), so that the port is free when the cancellation arrives: it can be closed or used again. A
-        frame that has arrived is kept for the next loop."""
+        """Ends the wait after at most 0.1 s. So the port is free when the loop receives the cancellation, and can be closed or used
+        again. A frame that has arrived is kept for the next loop."""
         self._port._interrupt(True)
         while not step.done():
             try:
                 await asyncio.wait([step])
-            except asyncio.CancelledError:   # a further cancellation; the first one is raised by the caller
+            except asyncio.CancelledError:   # this is a further cancellation; the caller raises the first one
                 continue
         self._port._interrupt(False)
         if not step.cancelled() and step.exception() is None and step.result() is not _END:

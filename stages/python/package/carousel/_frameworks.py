@@ -1,4 +1,4 @@
-"""Sets the current stream of torch and CuPy, if they are loaded, to the frame's. Imports neither."""
+"""Makes the frame's stream the current stream of torch and CuPy, if they are loaded. Imports neither."""
 import sys
 
 _streams = {}
@@ -26,4 +26,4 @@ def enter(stream, device):
         _of("cupy", cupy, stream, device).use()
 
 
-_seen = set()   # frameworks of which it is known that they can use a GPU
+_seen = set()   # the frameworks that were found to be able to use a GPU

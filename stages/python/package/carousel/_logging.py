@@ -1,4 +1,4 @@
-"""Python's logging in the process of a stage: each record becomes lines of the run's log that have its level."""
+"""Python's logging in the process of a stage: each record becomes one or more lines of the run's log, with the record's level."""
 import logging
 import os
 

@@ -42,8 +42,8 @@ def _remove(folder, owner):
 
 
 def _parameter_text(value):
-    """Returns a parameter's value in the form that `carousel set` reads: text unchanged, all other values as
-    JSON, NumPy values as plain ones."""
+    """Returns a parameter's value in the form that `carousel set` reads: a text is returned unchanged, every other value as JSON; NumPy
+    values are converted to plain ones first."""
     return value if isinstance(value, str) else json.dumps(value, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v))
 
 
@@ -53,8 +53,7 @@ _SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*(?:\{.*\})?) (\S+)')
 
 class Running:
     """A pipeline that this process has started: Pipeline.start() returns it. The run ends with end(), after its last frame, at the end of
-    `with`, or when this process exits. If this process is killed (SIGKILL, a fault) the run continues in the same way as without its
-    supervisor: `carousel down` then ends it.
+    `with`, or when this process exits. If this process is killed (SIGKILL, a fault) the run continues; `carousel down` then ends it.
 
     A stage is named as in `carousel ps`: "fragment" means all its instances, "fragment.1" one of them. Each method that acts on a stage
     returns when the supervisor has carried the request out, and raises Error with its reason if it refuses. Any thread may call any
@@ -62,12 +61,14 @@ class Running:
 
     def __init__(self, name, words, wait_s, folder=None, explained=lambda text: text):
         self.name = name
-        self._explained = explained   # replaces a place in a file that the user has not written by stage and key
+        self._explained = explained   # if a text names a place in a file that the user has not written, replaces this place by the stage
+                                      # and the key
         folder = folder or tempfile.mkdtemp(prefix="carousel-")
         self._owner = os.getpid()
         weakref.finalize(self, _remove, folder, self._owner)
         self._report, self.log = os.path.join(folder, "report.json"), os.path.join(folder, "log")
-        self._ignores_interrupt = signal.getsignal(signal.SIGINT) is signal.SIG_IGN   # a background job of a script inherits this setting
+        self._ignores_interrupt = signal.getsignal(signal.SIGINT) is signal.SIG_IGN   # true in a background job of a script, which
+                                                                                      # inherits this setting
         with open(self.log, "wb") as log:
             # Starts it in a separate session, so that Ctrl-C in a notebook interrupts the cell and not the
             # run.
@@ -90,8 +91,8 @@ class Running:
 
     def _has_started(self):
         state = self.state()
-        if state == "waiting":   # it may wait for ports without a program; stages that do not depend on these
-                                 # may already be done
+        if state == "waiting":   # the run may wait for ports that no program uses yet; stages that do not depend on these ports may
+                                 # already be done
             return {s["state"] for s in self.ps().get("stages", [{"state": "?"}])} <= {"running", "vacant", "done"}
         return state in ("running", "paused", "ending", "done")
 
@@ -117,8 +118,8 @@ class Running:
             return "done"
         try:
             status = self.ps()
-            if "pipeline" in status:   # otherwise only its shared-memory space exists: the run does not
-                                       # accept requests yet, or not any more
+            if "pipeline" in status:   # if the key is missing, only the run's shared memory exists: the run does not accept requests yet,
+                                       # or no longer accepts them
                 return status["pipeline"]["state"]
         except Error:   # not reachable yet, or not any more
             pass
@@ -136,8 +137,8 @@ class Running:
         self._act("kill", stage, "-s", str(sig))
 
     def restart(self, stage):
-        """Restarts a stage, with the program that is on disk now. No frame is lost. Refused, while the old process continues, if the
-        program can't be this stage, for example because its output has changed."""
+        """Restarts a stage, with the program that is on disk now. No frame is lost. If the program can't be this stage, for example
+        because its output has changed, the request is refused and the old process continues."""
         self._act("restart", stage)
 
     def pause(self, stage):
@@ -173,14 +174,15 @@ class Running:
     def trace(self, file, *, seconds=None, frames=None):
         """Records every frame through every stage into a file for ui.perfetto.dev, and returns the file's path. Blocks until the
         recording ends: after `seconds` (default: 5 s if `frames` is not given), when `frames` frames have passed, or at the end of the run.
-        With `frames` alone it also waits as long as the pipeline is paused: give `seconds` as well to limit that."""
+        If only `frames` is given, the call also waits while the pipeline is paused; `seconds` limits this wait."""
         limits = [word for key, value in (("--seconds", seconds), ("--frames", frames)) if value is not None for word in (key, str(value))]
         self._run_command("trace", os.path.abspath(file), "-p", self.name, *limits)
         return os.path.abspath(file)
 
     def metrics(self):
-        """Returns the run's metrics as a dict {"NAME{LABELS}": value}. They have the names and units with which GET /metrics of the web UI
-        serves them to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which a build without extras lacks."""
+        """Returns the run's metrics as a dict {"NAME{LABELS}": value}. The names and units are those of GET /metrics, with which the web
+        UI serves the metrics to Prometheus, e.g. 'carousel_run_frames_total'. Needs the program carousel-web, which is not part of a
+        build without extras."""
         text = self._run_command("view", "--metrics", "-p", self.name)
         return {found[1]: float(found[2]) for found in map(_SAMPLE.fullmatch, text.splitlines()) if found}
 
@@ -216,11 +218,11 @@ class Running:
         """Returns None if the run has ended in the meantime."""
         try:
             status = self.ps()
-        except Error:   # the run does not accept requests any more, or not yet
+        except Error:   # the run does not accept requests yet, or no longer accepts them
             if self.wait(10.0) is None:
                 raise
             return None
-        if "pipeline" not in status:   # only its shared-memory space exists
+        if "pipeline" not in status:   # only the run's shared memory exists
             if self.wait(10.0) is None:
                 raise Error(f"{self.name} does not accept requests: {self.log_text()}")
             return None
@@ -234,8 +236,9 @@ class Running:
                 "stages": [{"name": name, "restarts": n} for name, n in restarts.items()], **only_at_the_end}
 
     def end(self, timeout_s=30.0):
-        """Ends the run as Ctrl-C and `carousel down` do: every frame that was begun is finished first. If it still runs after timeout_s
-        seconds, its stages are ended at once. Returns the exit code, or None if the run has not ended within timeout_s further seconds."""
+        """Ends the run in the same way as Ctrl-C and `carousel down`: the frames that have begun are finished first. If the run has not
+        ended after timeout_s seconds, its stages are ended at once. Returns the exit code, or None if the run has not ended within
+        timeout_s further seconds."""
         if self._process.poll() is None:
             if self._ignores_interrupt:
                 try:

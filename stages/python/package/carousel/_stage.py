@@ -9,7 +9,7 @@ from ._carousel import ConfigError
 from ._errors import SettingsError
 from ._outputs import arguments_of, formats_of, planes_of, spelled
 
-loading = ""   # the file that carousel_stage.py is loading at present; "": none
+loading = ""   # the file that carousel_stage.py is loading; "": it is loading none
 
 NO_LIMIT = 2**63 - 1
 HUGE = 1.7976931348623157e308
@@ -68,7 +68,8 @@ class Setting(typing.NamedTuple):
     choices: tuple
 
     def read(self, config):
-        """Returns its value in the pipeline file; an error names the setting's key, so that its line is reported."""
+        """Returns the setting's value from the pipeline file. An error contains the setting's key, from which the supervisor finds the
+        line in the file."""
         try:
             return self._read(config)
         except SettingsError as failure:
@@ -133,7 +134,8 @@ def _names_of(function, owner, bound):
 
 
 class Stage:
-    """A function or a class as a stage. It can still be called, with arrays instead of planes."""
+    """A function or a class as a stage. The object can still be called like the function or class itself, with arrays instead of
+    planes."""
 
     def __init__(self, target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones):
         self.target, self.output, self.outputs, self.device, self.ends = target, output, outputs, device, ends
@@ -235,7 +237,8 @@ class Adapter:
                           "behind *)")
 
     def require_writers(self, picks, written):
-        """Refuses an output without an argument, which would keep the slot's old content, and two arguments for one plane."""
+        """Raises an error for an output that no argument refers to, because it would keep the slot's old content, and for two arguments
+        that refer to one plane."""
         for k, pick in enumerate(picks):
             if pick[0] == "output" and pick in picks[:k]:
                 raise ConfigError(f"{self.words()}: {self.stage.arguments[picks.index(pick)]} and {self.stage.arguments[k]} are the same "
@@ -250,7 +253,7 @@ class Adapter:
         return f"{self.stage.name}({', '.join(self.stage.arguments)})"
 
     def prepare(self, env, create_output_directory):
-        """Returns the functions for process() and finish()."""
+        """Returns the two functions that process() and finish() call."""
         if not self.stage.is_class:
             return functools.partial(self.stage.target, **self.values) if self.values else self.stage.target, None
         made = self.stage.target(**self.values)

@@ -61,7 +61,7 @@ def _key(name, place):
 
 
 class _Document:
-    """The text of a pipeline file. For each line, `places` has the arguments of Pipeline(...) from which the line was made."""
+    """The text of a pipeline file. `places` contains, for each line, the arguments of Pipeline(...) from which the line was made."""
 
     def __init__(self):
         self.lines, self.places = [], {}
@@ -90,7 +90,8 @@ class _Document:
         return "\n".join(self.lines)
 
     def explained(self, file, text):
-        """Returns the text in which places in `file`, a file that the user has not written, are replaced by the stage and the key."""
+        """`file` was not written by the user, so this function replaces each place in `file` that the text names by the stage and the
+        key, and returns the text."""
         def words(found):
             place, message = self.places.get(int(found[1]), ()), found[2]
             return message if all(word in message for word in place) else f"{': '.join(place)}: {message}"
@@ -125,7 +126,7 @@ class Pipeline:
         own = self._sections.get("pipeline", {})
         self.name = own.get("name", os.path.splitext(os.path.basename(self.file or ""))[0])
         self.folder = os.path.normpath(os.path.join(os.path.dirname(self.file or ""), own.get("folder") or ""))
-        self._document()   # called so that values without a TOML form are found at once
+        self._document()   # this call reports values that have no TOML form at once
 
     @staticmethod
     def _read(file):
@@ -169,9 +170,9 @@ class Pipeline:
 
     def start(self, *, device=None, frames=None, fps=None, name=None, options=(), wait_s=60.0):
         """Starts the pipeline and returns a Running when all stages run; programs may enter its ports later. device, frames, fps, name:
-        instead of the keys of [pipeline]. options: further arguments for `carousel run`, e.g. ["--out", ""]. Raises ConfigError if the
-        pipeline is refused, with the stage and the key or with the place in the file, and Error if it does not start for another reason,
-        or does not run within wait_s seconds."""
+        replace the keys of [pipeline] with these names. options: further arguments for `carousel run`, e.g. ["--out", ""]. Raises
+        ConfigError if the pipeline is refused, with the stage and the key or with the place in the file, and Error if it does not start
+        for another reason, or does not run within wait_s seconds."""
         if _stage.loading:
             raise Error(f"{_stage.loading} starts a pipeline while the process of a stage loads it: start it below if __name__ == \"__main__\":")
         words, file, folder, explained = [program(), "run"], self.file, None, lambda text: text

@@ -9,7 +9,7 @@ import types
 
 class TestFrame:
     """A stand-in for the frame in process() and finish(). planes: arrays by plane name, including outputs ("out")."""
-    __test__ = False   # not a test case, despite its name
+    __test__ = False   # the class is not a test case, despite its name
 
     def __init__(self, frame_number, planes):
         self.frame_number, self.planes = frame_number, planes
@@ -29,7 +29,7 @@ class TestFrame:
 
 
 class _Watch:
-    """Records which frame's process() has set each attribute of an object, and which frame's call is running."""
+    """Records, for each attribute of an object, the frame whose process() has set it; also records the frame whose call is running."""
 
     def __init__(self):
         self.set_by, self.call, self.frame = {}, "", None
