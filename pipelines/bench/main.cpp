@@ -22,8 +22,8 @@ namespace {
 
 using namespace carousel;
 
-/// The files of --json and --plot, opened before the measurement: a file that cannot be written is reported
-/// at once, not after minutes.
+/// The files of --json and --plot. They are opened before the measurement, so that a file that cannot be
+/// written is reported at once, not after minutes.
 class result_files {
 public:
     result_files(const std::string& json, const std::string& plot) : json_on_stdout_(json == "-") {
@@ -43,7 +43,7 @@ private:
     std::optional<output_file> json_, plot_;
 };
 
-/// A progress line on a terminal that is overwritten each time.
+/// A progress line on a terminal; each new line overwrites the previous one.
 class progress_line {
 public:
     void show(const std::string& what) {

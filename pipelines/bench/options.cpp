@@ -123,7 +123,7 @@ void read_modes(const std::string& text, pipeline_bench_options& o) {
     }
 }
 
-/// Parses "auto", "14" (in_flight and window), "14/16".
+/// Parses "auto", "14" (both in_flight and window) or "14/16" (in_flight/window).
 std::optional<forced_depth> depth_from(const std::string& text) {
     if (text == "auto") return std::nullopt;
     forced_depth d;

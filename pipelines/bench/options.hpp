@@ -88,7 +88,8 @@ struct pipeline_bench_options {
     std::vector<picture_size> sizes;  ///< empty: the file's own
     std::vector<std::optional<forced_depth>> depths{std::nullopt};
     bool lone = false;               ///< measure lone frames, too
-    f64 lone_fps = 0;                ///< rate of lone frames; 0: derived from the time of the kernels alone
+    f64 lone_fps = 0;                ///< lone frames per second; 0: the rate is derived from the time of the
+                                     ///< kernels alone
     std::vector<std::string> words;  ///< arguments of `carousel run`, the same for all modes and sizes
     u32 rounds = 5;
     f64 seconds = 5, warm_up_s = 1;
@@ -117,7 +118,7 @@ struct ipc_bench_options {
     std::vector<u32> processes;       ///< ascending
     std::vector<std::string> tables;  ///< some of ipc_tables()
     u32 rounds = 5;
-    u32 round_ms = 100;      ///< duration of one round, for each row of the primitives
+    u32 round_ms = 100;      ///< duration of one round of a row in the table of primitives
     u32 hops = 20'000;       ///< round trips of a row of the CPU's hops
     bool quick = false;      ///< measures smaller memory and fewer hops, also on a GPU
     std::string plot, json;  ///< "": not requested; "-": stdout

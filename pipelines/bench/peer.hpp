@@ -14,7 +14,7 @@
 namespace carousel::bench {
 
 struct peer_options {
-    bool gpu = false;  ///< use the GPU with the CUDA ordinal below; otherwise a renderer on the CPU
+    bool gpu = false;  ///< true: render on the GPU with the CUDA ordinal below; false: render on the CPU
     int ordinal = 0;
     u32 threads = 0;  ///< number of threads of a renderer on the CPU; 0: the renderer's default
     /// Filters the texture's sRGB values as our renderer does, and converts in the shader. This is slower

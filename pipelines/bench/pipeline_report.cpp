@@ -203,7 +203,7 @@ std::string difference_row(const bench_cell& c, const figure& f) {
     return d.known ? fmt::format("{:+.1f} % ({:+.1f} to {:+.1f})", d.percent, d.low, d.high) : "-";
 }
 
-/// One row per figure, one column per build: always fits 100 columns.
+/// One row per figure and one column per build, so the table always fits into 100 columns.
 std::string cell_table(const bench_cell& c) {
     const bool both = c.runs.size() > 1;
     std::string text = fmt::format("\n{}\n", name_of(c));
@@ -240,7 +240,7 @@ struct chart_kind {
 };
 
 /// Names a curve by the properties that all its points have in common. The points differ in the property on
-/// the x axis. Short, because it is shown in the legend.
+/// the x axis. The name is short, because it is shown in the legend.
 std::string curve_name(const std::string& mode, const std::optional<picture_size>& size,
                        const std::optional<forced_depth>& depth, chart_kind kind) {
     if (kind.over_depths) return size ? fmt::format("{} {}x{}", mode, size->width, size->height) : mode;

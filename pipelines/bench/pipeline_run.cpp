@@ -61,7 +61,8 @@ using nlohmann::json;
 // a mesh is loaded
 constexpr f64 start_limit_s = 120;
 constexpr f64 end_limit_s = 60;
-constexpr u64 flowing = 3;  // number of delivered frames that proves that frames flow
+constexpr u64 flowing = 3;  // after this number of delivered frames, the pipeline is considered to deliver
+                            // frames steadily
 constexpr u64 poll_interval_ns = 50 * ns_per_ms;
 
 /// Returns the last relevant line of a program's log: the last line that reports an error, or the last line

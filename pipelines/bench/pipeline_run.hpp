@@ -92,8 +92,8 @@ struct reported_kernel_figures {
     f64 lone_ms = 0, frames_per_second = 0, cpu_ms_per_frame = 0;
     u32 queues = 0;
 };
-/// Measures with the programs, the file and the arguments of `o`, and measures for a part of the time of a
-/// run. Throws error like measure_threads().
+/// Uses the programs, the file and the arguments of `o`. The measurement takes a part of the time of a run.
+/// Throws error like measure_threads().
 [[nodiscard]] reported_kernel_figures measure_bound(const run_order& o, supervisor::interrupts& ctrl_c);
 
 /// Returns the folder that contains `carousel`: BUILD itself, or BUILD/bin of an installed prefix. Throws

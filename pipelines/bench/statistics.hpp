@@ -24,8 +24,8 @@ struct counted_range {
     u64 count = 0;
     bool operator==(const counted_range&) const = default;
 };
-/// Returns the samples added between `before` and `after`, both ascending. A bin that is missing in `after`
-/// counts as unchanged.
+/// Returns the samples added between `before` and `after`; the bins of both are in ascending order. A bin
+/// that is missing in `after` counts as unchanged.
 [[nodiscard]] std::vector<counted_range> added(const std::vector<counted_range>& before,
                                                const std::vector<counted_range>& after);
 /// Returns the p-quantile (p in 0..1), interpolated within its bin; 0 without samples.

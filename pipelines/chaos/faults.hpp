@@ -26,7 +26,7 @@ enum class fault : u8 {
     scribble_input,    ///< a wild write to the stage's input; only for stages with a guarded input
     overrun_output,    ///< a write beyond the stage's output slot; only for stages with a guarded output
     scribble_control,  ///< a wild write into the control block; only for guarded stages
-    exception,         ///< an exception out of the stage's own code
+    exception,         ///< an exception that the stage's own code throws
 };
 struct fault_row {
     fault kind;

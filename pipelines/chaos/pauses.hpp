@@ -59,7 +59,8 @@ private:
 };
 
 /// Returns the length in ms of the longest pause of a stage other than `stage` (~0: of any stage); 0: no
-/// pause. Only pauses count that became longer than usual after `begin_ns` and began before `end_ns`.
+/// pause. Counts only the pauses that became longer than usual after `begin_ns` and that began before
+/// `end_ns`.
 [[nodiscard]] f64 longest_pause_ms(const std::vector<pause>& all, u32 stage, u64 begin_ns, u64 end_ns);
 
 }  // namespace carousel::supervisor::chaos

@@ -56,9 +56,9 @@ const recovery* death_of(const done& d, const std::vector<recovery>& all, std::v
     return nullptr;
 }
 
-/// Returns the numbers of those ends of an MPS domain in which chaos had hit one of the domain's processes.
-/// In such an end the other processes of the domain share the fault of that process. The deaths in any other
-/// end count as deaths that chaos did not cause.
+/// An MPS domain can end several times in a run; the ends are numbered. Returns the numbers of the ends that
+/// a fault of chaos in one of the domain's processes has caused: the domain's other processes then die of
+/// that fault, too. Deaths in any other end count as deaths that chaos did not cause.
 std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all) {
     std::set<u64> out;
     for (const recovery& r : all)
@@ -121,12 +121,11 @@ bool comparable(const json& ours, const json& theirs, const std::string& where,
     return false;
 }
 
-/// Compares the sinks one by one: compares their hashes if the stage provides a hash, or else their counts
-/// (both runs have the same number of frames).
+/// Compares the sinks one by one: by their hashes if the stage provides a hash, and by their counts if it
+/// does not (both runs have the same number of frames).
 void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
-    const bool alike = r.value("not_comparable", json()).is_null();  // decided in the same way as in the
-                                                                     // run's own report
+    const bool alike = r.value("not_comparable", json()).is_null();  // the run's own report has decided this
     if (alike && comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"])
         out.push_back("image_hash differs from that of the fault-free run");
     if (calm["frames"] != r["frames"])

@@ -33,8 +33,8 @@ public:
     }
     ~event_stopwatch() override {
         gate_.open.store(true, std::memory_order_release);
-        CAROUSEL_CUDA_LOG(cudaStreamSynchronize(stream_));  // because the stream may still be polling the
-                                                            // gate
+        CAROUSEL_CUDA_LOG(cudaStreamSynchronize(stream_));  // the stream may still be polling the gate, which
+                                                            // this object owns
         for (const cudaEvent_t e : events_) CAROUSEL_CUDA_LOG(cudaEventDestroy(e));
     }
     event_stopwatch(const event_stopwatch&) = delete;

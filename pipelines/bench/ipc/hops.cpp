@@ -246,9 +246,9 @@ void pin_to(int processor) {
     CPU_SET(processor, &only);
     ::sched_setaffinity(0, sizeof only, &only);
 }
-/// Measures the time of a word from one processor to another, by two polling threads that are each pinned to
-/// their own processor. Returns the least time of some pairs of processors, or 0 if there is only one
-/// processor.
+/// Measures the time that a word takes from one processor to another, with two polling threads, each pinned
+/// to a processor of its own. Measures several pairs of processors and returns the least time, or 0 if there
+/// is only one processor.
 f64 word_floor_us() {
     constexpr u32 number = 2000, warm_up = 200, most_pairs = 7;
     cpu_set_t mine;
@@ -275,7 +275,7 @@ f64 word_floor_us() {
     return least;
 }
 
-/// Calls measure() with two states of the connection: one for the two processes and one for the two threads.
+/// Calls measure() with two connections: one for the two processes and one for the two threads.
 template <class State>
 void measure_with(const char* means, u32 hops, ends (*side)(State&, bool), ipc_bench_result& r,
                   const progress_function& report_progress) {

@@ -21,7 +21,7 @@ constexpr u64 least = u64{16} << 10U, most = u64{64} << 20U, line = 64;
 constexpr u64 bytes_a_round = u64{16} << 20U;
 constexpr u64 steps = 200'000;
 
-volatile u64 kept;  // keeps the compiler from removing reads and chases
+volatile u64 kept;  // results are stored here, so that the compiler does not remove reads and chases
 
 u64 sum_of(const u64* at, u64 words) {
     u64 s[4] = {};

@@ -60,7 +60,8 @@ ordered_json json_of(const gpu_memory_row& m) {
             {"sizes", sizes},
             {"verified", m.verified}};
 }
-/// Returns the bandwidth that limits reads from the place where the memory is.
+/// Returns the bandwidth (GB/s) of the path over which the reader reaches the row's memory: GPU memory, PCIe
+/// or NVLink.
 f64 floor_of(const gpu_memory_row& m, const gpu_result& r) {
     return m.on == "same GPU" ? r.memory_floor : m.on == "host" ? r.pcie_floor : r.nvlink_floor;
 }

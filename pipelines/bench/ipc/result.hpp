@@ -27,8 +27,9 @@ namespace carousel::bench {
 
 struct memory_row {
     std::string kind;
-    f64 read = 0, write = 0, copy = 0;       ///< GB/s at the largest size; copy: bytes read and written
-    f64 chase_ns = 0, open_us = 0;           ///< open_us: to map the memory, touch it and unmap it
+    f64 read = 0, write = 0, copy = 0;       ///< GB/s at the largest size; a copy counts both the bytes read
+                                             ///< and the bytes written
+    f64 chase_ns = 0, open_us = 0;           ///< open_us: time to map the memory, touch it and unmap it
     f64 ratio = 1;                           ///< read rate divided by that of the first row
     std::vector<std::pair<f64, f64>> sizes;  ///< bytes, GB/s
     bool verified = false;
@@ -63,8 +64,8 @@ struct gpu_hop_row {
     std::string means, where;  ///< where: "one process", "time slices", "MPS", "two GPUs"
     f64 us = 0;                ///< one-way time, with a tiny kernel at each end
     f64 p95_us = 0;            ///< 95th percentile of half a round-trip time
-    f64 floor_us = 0;  ///< the least time that the hardware needs for the steps of a hop that cross no
-                       ///< process boundary; 0: unknown
+    f64 floor_us = 0;  ///< lower bound of `us`: the hardware's time for those steps of a hop that do not
+                       ///< cross the process boundary; 0: unknown
     f64 ratio = 0;     ///< `us` divided by the time of the same mechanism within one process
     u64 round_trips = 0;
     bool verified = false;
@@ -73,7 +74,7 @@ struct gpu_hop_row {
 struct gpu_hop_floors {
     f64 synced_launch = 0;  ///< time from launching a tiny kernel until the host has observed its end
     f64 next_kernel = 0;    ///< time from a tiny kernel to the next one in its stream
-    f64 two_blocks = 0;     ///< time of a word from one block of a kernel to another block
+    f64 two_blocks = 0;     ///< time that a word takes from one block of a kernel to another block
 };
 struct gpu_primitive_row {
     std::string primitive, by, where;  ///< where: "time slices", "MPS", "one process"
@@ -100,7 +101,8 @@ struct ipc_bench_result {
     std::string processor;
     f64 mhz_before = 0, mhz_after = 0;  ///< clock rate of the processors, read from the kernel; 0: unknown
     std::vector<memory_row> memory;
-    f64 hop_floor_us = 0;  ///< time of a word from one processor to another; 0: there is only one processor
+    f64 hop_floor_us = 0;  ///< time that a word takes from one processor to another; 0: there is only one
+                           ///< processor
     std::vector<hop_row> hops;
     std::map<std::string, std::string> missing;  ///< means -> why
     std::vector<primitive_row> primitives;

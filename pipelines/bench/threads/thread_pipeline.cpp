@@ -140,7 +140,8 @@ private:
 };
 
 constexpr u64 for_ever = ~u64{0};
-constexpr u64 flowing = 3;  // number of delivered frames that proves that frames flow, as in a measured run
+constexpr u64 flowing = 3;  // as in a measured run: after this number of delivered frames, the pipeline is
+                            // considered to deliver frames steadily
 
 thread_figures measure(thread_pipeline& all, const thread_order& o) {
     thread_figures f;

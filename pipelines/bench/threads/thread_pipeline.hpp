@@ -40,9 +40,9 @@ struct thread_figures {
 
 // The cost of a pipeline's stages alone on a device: this is an upper bound, because no pipeline of these
 // stages is much faster. Each frame's work of all stages goes into one queue, in the order of the file,
-// without waits between threads, rings or ring words. Two figures: the device time of a lone frame, and the
-// rate of frames that follow each other without a gap, in one queue or in several concurrent ones, whichever
-// is faster.
+// without waits between threads, rings or ring words. There are two figures: the device time of a lone frame,
+// and the rate of frames that follow each other without a gap, in one queue or in several concurrent ones,
+// whichever is faster.
 
 struct kernel_figures {
     f64 lone_ms = 0;            ///< median of the time from the start of the first kernel to the end of the

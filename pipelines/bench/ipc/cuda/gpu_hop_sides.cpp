@@ -23,8 +23,10 @@ struct side {
     u32 number = 0;
     cudaStream_t stream = nullptr;
     cudaEvent_t mine = nullptr, theirs = nullptr;
-    u32 *words = nullptr, *scratch = nullptr;  // scratch: counts this side's kernels, or its turns
-    u64* stamps = nullptr;                     // the GPU's time at each kernel, or at each turn
+    u32 *words = nullptr, *scratch = nullptr;  // scratch: a counter of this side's kernels, or of its turns
+                                               // if one kernel spins
+    u64* stamps = nullptr;                     // the GPU's clock, read by each kernel, or at each turn if one
+                                               // kernel spins
 };
 
 /// Waits until the word has reached the value; returns false if the other side has failed or does not reply
@@ -129,7 +131,7 @@ void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
     require(meet(b, meetings), means_names[by]);
     if (s.number == 0) b.us[by] = us, b.p95_us[by] = p95_of(s, hops), b.turns[by] = hops;
 }
-/// Returns fewer round trips for means whose hops take long.
+/// Returns the number of round trips to measure: a slow mechanism gets fewer.
 u32 hops_of(means by, bool slices, bool quick) {
     if (by == spin) return slices ? (quick ? 10 : 30) : 500;
     if (by == wait_value) return 100;  // the number of operations that a stream accepts without blocking

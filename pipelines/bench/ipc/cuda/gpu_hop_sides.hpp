@@ -27,7 +27,8 @@ struct hop_board {
     cudaIpcMemHandle_t words;
     f64 us[all_means], p95_us[all_means];
     u32 turns[all_means];
-    std::atomic<u32> wrong[all_means];  // number of sides whose kernels ran a wrong number of times
+    std::atomic<u32> wrong[all_means];  // number of sides (0 to 2) on which the count of executed kernels was
+                                        // wrong
     char why[200];
 };
 

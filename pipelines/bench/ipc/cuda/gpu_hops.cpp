@@ -108,8 +108,8 @@ void measure_place(const place& p, const ipc_bench_options& o, gpu_result& r) {
     }
 }
 
-/// Measures the floors. Runs on one thread of a child process; the parent also maps `to` and reads the
-/// results there.
+/// Measures the floors on one thread of a child process. `to` is in memory that the parent also maps, so that
+/// it can read the results.
 void find_floors(gpu_hop_floors& to, u32 rounds) {
     constexpr u32 kernels = 500, chained = 200,
                   apart = 1024;  // chained: the number of operations that a stream accepts while it is held
@@ -178,7 +178,7 @@ void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r,
         return;
     }
     record_gpu(before, true, r.gpu);
-    // no MPS daemon runs in `none`, even if other MPS daemons run on this machine
+    // `none` is a folder without an MPS daemon, so processes that use it do not join a daemon of this machine
     const mps_folder none, folder;
     report_progress("GPU hops, floors");
     measure_floors(none, o, r.gpu);

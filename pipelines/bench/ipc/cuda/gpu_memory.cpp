@@ -84,8 +84,9 @@ int owner(board& b, int device, u64 bytes, int socket) {
 /// The streams, events and buffers with which the reader measures.
 struct bench_tools {
     u64 bytes;
-    bool holds = false;  // false in the first round: each kernel is loaded at its first launch, and the
-                         // loading would wait for a held stream
+    bool holds = false;  // whether work is enqueued on a held stream; false in the first round, because a
+                         // kernel is loaded at its first launch and the loading would wait for the held
+                         // stream
     gate held;
     cudaStream_t one = nullptr, other = nullptr;
     cudaEvent_t begin = nullptr, end = nullptr, joined = nullptr;
@@ -200,7 +201,8 @@ void conclude(subject& s) {
     for (std::size_t k = 0; k < std::size(sizes); ++k) s.row->by_size[k] = median_of(s.by_size[k]);
 }
 
-/// Adds the reader's own memory in the same places: on its own device, on the other device, and on the host.
+/// Adds one row for memory that the reader itself owns, in each place: on the reader's device, on the other
+/// device, and on the host.
 void add_own(std::vector<subject>& all, board& b, const bench_tools& t, int on, u32 rounds) {
     std::vector<f64> open_us, close_us;
     check(cudaSetDevice(on), "cudaSetDevice");

@@ -28,8 +28,8 @@ enum class kind : u32 { legacy, vmm, pool, memfd };
 inline constexpr u32 kinds = 4;
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
-/// The bytes that a process needs to open memory of the kinds legacy and pool. All kinds except legacy also
-/// need a descriptor.
+/// The bytes that an exporter sends to the process that opens the memory. Only the kinds legacy and pool use
+/// them; all kinds except legacy also need a descriptor.
 struct ticket {
     cudaIpcMemHandle_t legacy;
     cudaMemPoolPtrExportData pooled;

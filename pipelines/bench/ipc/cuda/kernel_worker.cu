@@ -15,9 +15,8 @@ namespace {
 using gpu::check;
 
 constexpr u32 most_threads = 32, each = 64;  // threads per block; operations per thread in a kernel
-constexpr u64 kernel_budget_ns = 500'000;  // the kernel ends after this time in any case: another process may
-                                           // be in the middle of a step, and cannot run before this kernel
-                                           // ends
+constexpr u64 kernel_budget_ns = 500'000;    // the kernel ends after this time even if a wait is unfinished:
+                                           // the awaited process may be unable to run until this kernel ends
 constexpr u64 settle_ns = 4'000'000'000;
 constexpr u32 queue_length = 1024, block_bytes = 65536;
 constexpr auto permit_patience = std::chrono::milliseconds(500);

@@ -22,7 +22,7 @@ void count_wrong(const void* at, u64 bytes, u32 seed, u32* wrong, cudaStream_t s
 void read_all(const void* at, u64 bytes, u32* out, cudaStream_t s);
 void write_all(void* at, u64 bytes, u32 value, cudaStream_t s);
 void copy_all(void* to, const void* from, u64 bytes, cudaStream_t s);
-/// Follows `steps` offsets that are stored in the memory.
+/// Follows a chain of `steps` offsets: the word at each offset contains the next offset.
 void chase(const void* at, u32 steps, u32* out, cudaStream_t s);
 /// Increments *at and stores the GPU's time in ns in `stamps` at the index of the old value; `stamps` may be
 /// null.
