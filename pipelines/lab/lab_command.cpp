@@ -67,7 +67,7 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
     std::vector<const lab::lesson*> chosen;
     for (const std::string& word : a.lessons) chosen.push_back(&lab::lesson_from(word));
     if (a.all) chosen.assign(lab::all_lessons().begin(), lab::all_lessons().end());
-    // Opened first, so that a report that can't be written fails before the lessons.
+    // Opened before the lessons run, so that a report that can't be written is an error at once.
     std::optional<output_file> page;
     if (!a.report.empty()) page.emplace(a.report);
     if (!a.figures.empty() && !std::filesystem::is_directory(a.figures))

@@ -25,9 +25,9 @@ struct curve {
 
 struct figures {
     std::map<std::string, f64> values;
-    std::vector<curve> curves;                   ///< in the order of their first points
+    std::vector<curve> curves;                   ///< in the order in which the output first names them
     std::map<std::string, std::string> missing;  ///< need -> why
-    std::vector<std::string> other_lines;  ///< the lines that are not figure, curve or missing, unchanged
+    std::vector<std::string> other_lines;        ///< the output's other lines, unchanged
 };
 
 /// Parses `output` and adds its figures to `into`. Throws config_error for a malformed `figure`, `curve` or

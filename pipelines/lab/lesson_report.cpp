@@ -33,8 +33,8 @@ std::string verdict_lines(const claim_verdict& v, std::size_t columns) {
     return subject_lines(v, (v.what == outcome::unexplained ? "UNEXPLAINED: " : "") + v.text, columns);
 }
 
-/// Lists the claims that could not be measured here. First come the reasons, each with its claims that have
-/// no recorded explanation, then the recorded explanations of the other claims.
+/// Lists the claims that could not be measured here. The text begins with the reasons, each with those of its
+/// claims that have no recorded explanation; the recorded explanations of the other claims follow.
 std::string unavailable_text(const lesson_result& r, std::size_t columns) {
     std::string recorded;
     for (const claim_verdict& v : r.verdicts)
@@ -72,7 +72,8 @@ constexpr const char* style =
     ".6em;text-align:left;vertical-align:top}td:first-child{width:22%}td:nth-child(2){width:24%}"
     ".not{color:#666}.bad{background:#ffe3d6}.kill td:first-child::before{content:'the kill: ';"
     "font-weight:bold}li.right{font-weight:bold}"
-    // On a narrow screen the cells of a row are stacked, and an empty cell of the texts takes no space.
+    // On a narrow screen the cells of a row are stacked, and an empty cell of the second column ("the texts")
+    // takes no space.
     "@media(max-width:44em){tr:first-child{display:none}table,tbody,tr,td{display:block}table "
     "tr td{width:auto!important;border:0;padding:.2em 0}.plot{overflow-x:auto}.plot "
     "svg{min-width:40em}td:first-child{font-weight:bold}td:nth-child(2){color:#666}"

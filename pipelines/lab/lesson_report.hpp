@@ -15,8 +15,8 @@ namespace carousel::lab {
 [[nodiscard]] std::string list_text(std::size_t columns);
 /// Returns title, page, question and answers.
 [[nodiscard]] std::string question_text(const lesson& l, std::size_t columns);
-/// Returns plot, explanations, the claims shown by a kill, and whether the prediction was right; `predicted`:
-/// index of the learner's answer, nullopt if none was requested.
+/// Returns the plot, the explanations, the claims that are shown by killing a process, and whether the
+/// prediction was right; `predicted`: index of the learner's answer, nullopt if none was requested.
 [[nodiscard]] std::string result_text(const lesson_result& r, std::optional<int> predicted,
                                       std::size_t columns);
 /// Returns the index of the answer that was typed as "a", "b" ...; nullopt if the text names none of the

@@ -44,8 +44,8 @@ std::string last_line(const std::string& text) {
                        end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
-/// Marks every need of a GPU as missing: "gpu", "two_gpus", "two_gpu_users" and "mps", and each need of a
-/// claim that begins with "gpu".
+/// Marks every need of a GPU as missing: "gpu", "two_gpus", "two_gpu_users" and "mps", and every need of a
+/// claim if the need's name begins with "gpu".
 void without_gpu(const lesson& l, figures& f, const std::string& why) {
     for (const char* need : {gpu, "two_gpus", "two_gpu_users", "mps"}) f.missing.emplace(need, why);
     for (const claim& c : l.claims)

@@ -1,6 +1,6 @@
-// Two independently started programs: which of them waits for the other? First as in the textbooks, with
-// shared memory that both open; then with a space that a third process holds. Usage: carousel-lab-order SPACE
-// (the name given to `carousel hold`)
+// Two independently started programs: which of them waits for the other? They are run first as in the
+// textbooks, with shared memory that both open, then with a space that a third process holds. Usage:
+// carousel-lab-order SPACE (the name given to `carousel hold`)
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // Tests whether a poller sees another process's writes with plain, volatile, relaxed and acquire loads. Also
-// runs two litmus tests of memory order, maps one memory twice in one process, and kills the writer of a
-// poller.
+// runs two litmus tests of memory order, maps one memory twice in one process, and kills the writer while
+// another process polls its word.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -104,9 +104,9 @@ void message(const char* name, std::memory_order store, std::memory_order load) 
                 name, round[tries / 2] / 2);
 }
 
-/// Each process writes its own word and reads the other's (the store buffering test): can both read 0? The
-/// processor's memory model allows it. Many pairs run in succession without synchronization in between, so
-/// that the two processes run with every offset in time to each other.
+/// Each process writes its own word and reads the other's (the store buffering test): can both processes read
+/// 0? The processor's memory model allows this result. Many pairs run in succession without synchronization
+/// in between, so that the delay between the two processes takes many different values.
 void both_zero(const char* name, std::memory_order order) {
     constexpr unsigned batches = 50;
     unsigned both = 0;

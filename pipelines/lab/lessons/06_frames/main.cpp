@@ -1,4 +1,4 @@
-// A ring of frames between processes whose status words are either anonymous, as in the textbooks, or
+// A ring of frames between processes. The ring's status words are either anonymous, as in the textbooks, or
 // identify their owner; the producer is repeatedly killed in the middle of a write.
 #include <sched.h>
 #include <unistd.h>
@@ -138,7 +138,7 @@ int consumer() {
     }
     return 0;
 }
-/// Called after the end of the producer that has this `epoch`: the slots that the producer was writing become
+/// Called after the producer with this `epoch` has ended: marks the slots that the producer was writing as
 /// empty again. Returns the next frame.
 unsigned repair(unsigned epoch, unsigned& in_mid_write) {
     unsigned next = shared->consumed;
@@ -159,7 +159,7 @@ void owned() {
     unsigned in_mid_write = 0, from = 0, epoch = 1;
     std::vector<double> gaps;
     for (; epoch <= kills; ++epoch) {
-        const unsigned dies = epoch == 1 ? dies_at : ~0U;  // the others are killed at a random time
+        const unsigned dies = epoch == 1 ? dies_at : ~0U;  // all later producers are killed at a random time
         const pid_t producer = start([&] { return owned_producer(epoch, from, dies); });
         if (epoch > 1) {
             usleep(1000 + random() % 3000);

@@ -76,7 +76,7 @@ void held() {
         served, kills, static_cast<int>(pool.state().free_bytes / unit), longest);
 }
 
-/// A block's offset is the same in every process; its address need not be.
+/// A block's offset is the same in every process; its address may differ between processes.
 void travels() {
     auto lab = carousel::ipc::open(space);
     auto pool = lab.pool("travelling", blocks * unit, unit);

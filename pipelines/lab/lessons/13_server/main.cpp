@@ -69,8 +69,7 @@ unsigned infer(const unsigned* weights, unsigned number) {
     for (unsigned k = 0; k < layer; ++k) y += w[k] * (number + k);
     return y;
 }
-/// Returns this process's memory in KiB; each shared page is divided by the number of processes that map it
-/// (PSS).
+/// Returns this process's memory in KiB; a page that n processes map counts as 1/n of a page (PSS).
 unsigned own_kib() {
     std::ifstream in("/proc/self/smaps_rollup");
     for (std::string line; std::getline(in, line);)
@@ -84,7 +83,7 @@ void meet(std::atomic<unsigned>& here) {
     for (++here; here < workers;) usleep(500);
 }
 /// Starts four workers. Either each worker has its own copy of the weights, or all workers share one set.
-/// Returns the memory of all four in MiB.
+/// Returns the memory of all four workers together in MiB.
 double memory(const char* name, int weights, bool copies) {
     shared->ready = shared->stop = shared->pss_kib = 0;
     pid_t pids[workers];

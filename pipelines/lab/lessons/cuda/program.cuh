@@ -22,9 +22,9 @@ bool begin_cuda(char (&why)[size]) {
     return e == cudaSuccess;
 }
 
-/// The part of the shared memory that many programs have: the step that was reached, the reason why there is
-/// no GPU here, and the lines that are printed at the end. The process that performs the current step writes
-/// these lines. A program derives its own struct from this one.
+/// The part of the shared memory that is the same in many programs: the step that was reached, the reason why
+/// there is no GPU here, and the lines that are printed at the end. The process that performs the current
+/// step writes these lines. A program derives its own struct from this one.
 struct record {
     std::atomic<int> step{0};
     char why[200] = {};
@@ -52,8 +52,8 @@ inline bool wait_for(const std::atomic<int>& word, int value, int ms) {
 }
 inline bool wait_for(int step, int ms = 20'000) { return wait_for(recorded->step, step, ms); }
 
-/// Called if no process could open a GPU. Prints the reason: `why`, or if `why` is empty, that the driver
-/// ended the process. Returns the exit code.
+/// Called if no process could open a GPU. Prints the reason: the text `why`; if `why` is empty, prints that
+/// the driver ended the process. Returns the exit code.
 inline int no_gpu(const char* why) {
     std::fprintf(stderr, "%s\n", why[0] != 0 ? why : "the driver ended a process that asked for a GPU");
     return 3;
@@ -108,7 +108,7 @@ inline void end_mps_daemon(pid_t pid) {
                      }),
                      4'000);
     (void)end_within(pid, 3'000);
-    kill(-pid, SIGKILL);  // a server that ignored the request
+    kill(-pid, SIGKILL);  // kills a server that has ignored the request
 }
 
 }  // namespace lesson

@@ -82,8 +82,8 @@ int open_there() {
     common->code = opens(common->handle, common->whole);
     return 0;
 }
-/// Enters new namespaces. If this process may not create them, it creates a user namespace as well, whose
-/// owner may create them.
+/// Enters new namespaces. If this process has no right to create them, it also creates a user namespace, in
+/// which it has that right.
 bool leave(int namespaces) { return unshare(namespaces) == 0 || unshare(namespaces | CLONE_NEWUSER) == 0; }
 bool mounted(const char* what, const char* to, const char* type, unsigned long flags) {
     return mount(what, to, type, flags, nullptr) == 0;

@@ -30,7 +30,8 @@ constexpr int many = 1000;
 
 struct shared : lesson::record {
     cudaIpcMemHandle_t whole, inner, small, freed, handles[many];
-    size_t neighbour;  // offset of the adjacent small allocation in the 2 MiB that contain both allocations
+    size_t neighbour;  // both small allocations are in the same 2 MiB; this is the offset of the second one
+                       // there
 };
 shared* common;
 int sockets[2];

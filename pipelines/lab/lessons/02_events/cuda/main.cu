@@ -116,7 +116,7 @@ int consumer() {
     int code = cudaErrorNotReady;
     for (int k = 0; k < 1000 && code == cudaErrorNotReady; ++k) usleep(1000), code = cudaEventQuery(i.event);
     figure("cuda.dead.code", code);
-    // this process has opened the word before the death, because a process that starts later could not open
+    // this process opened the word before the exporter was killed; a process that starts later could not open
     // it
     const unsigned one = 1;
     common->at_us = now_us();

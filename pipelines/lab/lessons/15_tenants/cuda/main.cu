@@ -58,8 +58,9 @@ __global__ void fill(unsigned* at) {
          k += size_t{gridDim.x} * blockDim.x)
         at[k] = secret(k);
 }
-/// Counts the words that match the secret. A word is compared with the words at its own offset in all 2 MiB
-/// pages of the secret, because pages begin where the secret's pages did, or a multiple of 2 MiB later.
+/// Counts the words that match the secret. Each word is compared only with the words that have the same
+/// offset in one of the secret's 2 MiB pages. This is sufficient: a page that CUDA reuses begins where one of
+/// the secret's pages began, or a multiple of 2 MiB later.
 __global__ void find(const unsigned* at, size_t number, unsigned long long* found) {
     constexpr size_t page = (2 << 20) / 4;
     for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < number;
