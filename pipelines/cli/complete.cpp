@@ -89,7 +89,7 @@ words_t candidates(const CLI::App& app, const completers& offers, words_t words)
 }
 
 namespace fs = std::filesystem;
-constexpr f64 patience_s = 0.5;  // short, because a user is waiting at the prompt
+constexpr f64 patience_s = 0.5;  // a short time, because a user is waiting at the prompt
 
 /// Returns the entries that begin with `partial`: folders, with a slash at the end, and files whose name ends
 /// with one of `endings`.

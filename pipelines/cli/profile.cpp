@@ -39,7 +39,8 @@ std::string in_path(const std::string& program) {
     return "";
 }
 
-/// Returns the last entry by name that matches FOLDER/VERSION/BELOW, which is the newest version.
+/// Returns the newest version: the last one, in the order of names, of the entries that match
+/// FOLDER/VERSION/BELOW.
 std::string newest_below(const fs::path& folder, const std::string& below) {
     std::string newest;
     std::error_code failed;

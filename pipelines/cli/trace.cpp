@@ -59,8 +59,10 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     std::optional<interrupts> early;
     if (a.with_parent) {
-        std::signal(SIGXFSZ, SIG_DFL);  // trace_files limits the file's size, and reports this signal
-        early.emplace();                // a supervisor may end this process before the first poll
+        std::signal(SIGXFSZ, SIG_DFL);  // trace_files limits the file's size, and reports if this signal ends
+                                        // the process
+        early.emplace();                // created early, because a supervisor may end this process before the
+                                        // first poll
         // Without this call, this process could outlive the supervisor by an hour.
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     }

@@ -10,7 +10,7 @@
 
 namespace carousel::supervisor {
 namespace {
-/// One each for a report, its temporary file, a ledger and its copy.
+/// One descriptor each for a report, the report's temporary file, a ledger, and the ledger's copy.
 constexpr std::size_t reserved_descriptors = 4;
 constexpr rlim_t ever_needed = 4096;  ///< the limit is not set higher, because stages inherit it and some
                                       ///< programs iterate over all possible descriptors

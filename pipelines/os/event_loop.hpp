@@ -1,6 +1,6 @@
 #pragma once
-// Waiting in a program: for events of descriptors, by epoll, and for termination signals, as conditions to
-// poll.
+// Classes with which a program waits for events of descriptors (by epoll) and for termination signals (as
+// conditions to poll).
 
 #include <sys/epoll.h>
 
@@ -82,7 +82,7 @@ public:
         std::signal(SIGPIPE, SIG_IGN);
     }
     ~run_signals_blocked() {
-        // a signal that arrived while the run was ending was meant for the run
+        // a signal that arrived while the run was ending was meant for the run, so it is discarded
         while (pending_signal() > 0) {
         }
         ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);

@@ -20,7 +20,8 @@ constexpr std::size_t max_last_lines = 5;
 // only one older file is kept, because run directories are often on a tmpfs
 constexpr u64 max_file_bytes = 4U << 20U;
 constexpr std::size_t compared_lines = 64;  // enough lines for a traceback and its surroundings
-constexpr int reads_at_once = 16;  // limited, so that a stage with much output does not delay the others
+constexpr int reads_at_once = 16;  // a limit, so that a stage with much output does not delay the other
+                                   // stages
 }  // namespace
 
 log_sink::log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path)
@@ -33,8 +34,8 @@ std::string log_sink::prefixed(std::string_view label, std::size_t width, u32 co
 }
 
 void log_sink::line(i32 pid, std::string_view text) {
-    std::erase(last_, text);  // removed first, so that an error that every process repeats does not displace
-                              // other lines
+    std::erase(last_, text);  // an equal earlier line is removed first, so that an error that every process
+                              // repeats does not displace other lines
     last_.emplace_back(text);
     if (last_.size() > max_last_lines) last_.pop_front();
     note(pid, text);
@@ -109,7 +110,7 @@ log_pipe log_pipe::make(shm::unique_fd& write_end) {
     log_pipe p;
     p.read_.reset(ends[0]);
     write_end.reset(ends[1]);
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // only for the read end: the stage's own writes still block
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // only reads do not block: the stage's own writes still block
     return p;
 }
 

@@ -3,8 +3,8 @@
 // stage never waits for its log. Lines are printed on the console after an aligned, coloured "stage | " and
 // appended as JSON lines to DIR/logs/STAGE.jsonl; the supervisor's own lines go to DIR/logs/@carousel.jsonl
 // (no stage can have that name). A file that has grown to 4 MiB is renamed to STAGE.jsonl.1, replacing the
-// previous one: at most 8 MiB per stage instance. log_reader.hpp reads them. A full disk or a missing reader
-// costs log lines, never a stage.
+// previous one: at most 8 MiB per stage instance. log_reader.hpp reads them. If the disk is full or the
+// reader is gone, log lines are lost, but no stage is affected.
 
 #include <deque>
 #include <memory>

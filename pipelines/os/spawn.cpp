@@ -248,8 +248,8 @@ u32 reap_orphans(const std::function<bool(pid_t)>& known) {
     };
     for (;;) {
         siginfo_t first{};
-        // WNOWAIT leaves the status of the child in place, because only an orphan's status may be taken,
-        // which reap() does.
+        // WNOWAIT leaves the child's status in place: only the status of an orphan may be taken, and reap()
+        // takes it.
         if (::waitid(P_ALL, 0, &first, WEXITED | WNOHANG | WNOWAIT) != 0 || first.si_pid == 0) return count;
         if (!reap(first.si_pid)) break;
     }

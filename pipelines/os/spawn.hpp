@@ -67,7 +67,7 @@ using shm::has_ended;
 /// Calls `start`, which returns an error number (0: success) and sets `pid`, and registers the child. A child
 /// that ends at once cannot be mistaken for an orphan.
 int start_child(pid_t& pid, const std::function<int()>& start);
-/// The code that started the child has reaped it.
+/// To be called when the code that started the child has reaped it.
 void forget_child(pid_t pid) noexcept;
 
 /// Returns true if orphans of other processes become children of this process.

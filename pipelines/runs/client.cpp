@@ -110,8 +110,8 @@ std::string whole(f64 v) { return fmt::format("{:.0f}", v); }
 std::string percent(f64 v) { return fmt::format("{:.0f}%", v); }
 std::string bytes(f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); }
 
-// A run whose supervisor was killed still counts as a candidate. While such a run exists, the user must name
-// any other run.
+// A run whose supervisor was killed still counts as a candidate. While such a run exists, a user who wants
+// another run must give that run's name.
 run::record choose(const std::string& name, f64 wait_s, bool lost_too, u64 since_ns = 0) {
     const u64 deadline = deadline_after(wait_s, since_ns);
     for (;;) {

@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr const char* ending = ".jsonl";
 constexpr std::size_t most_alone_bytes = std::size_t{8} << 20U;
-constexpr std::size_t longest_record = 1U << 16U;  // enough, because log lines of stages are cut at 8 KiB
+constexpr std::size_t longest_record = 1U << 16U;  // this is enough, because log lines of stages are cut at 8
+                                                   // KiB
 
 void add_record(const std::string& text, std::vector<log_record>& out) {
     const json j = parse_json_or_discard(text, json_channel::document);

@@ -118,8 +118,8 @@ bool has_sink(const pipeline& p, const std::vector<crossing>& all, const std::st
                        [&](const stage_spec& s) { return s.host == host && !s.has_output && !s.latest(); });
 }
 
-/// Returns the hosts for which `host` waits, directly or through other hosts, until the frames are in their
-/// files.
+/// Returns the durable hosts that receive frames of `host`, directly or through other durable hosts: `host`
+/// waits until the frames are in the files of these hosts.
 std::set<std::string> downstream_of(const pipeline& p, const std::vector<crossing>& all,
                                     const std::string& host) {
     std::set<std::string> out;

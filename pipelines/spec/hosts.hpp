@@ -91,14 +91,14 @@ void read_host_list(const pipeline& p, stage_spec& s);
 /// Called after the wiring. Throws config_error.
 void check_workers(const pipeline& p);
 
-/// Adds the remote work to the partition of a host after the host's stages have been chosen: the seat on the
-/// coordinator, the stages on the other host. Throws config_error for a stage whose frames or assets cannot
-/// be on two hosts.
+/// Adds the remote work to the partition of a host after the host's stages have been chosen: adds the seat on
+/// the coordinator, and the stages on the other host. Throws config_error for a stage whose frames or assets
+/// cannot be on two hosts.
 void add_workers(const pipeline& whole, const std::string& host, const std::vector<stage_description>& all,
                  const std::string& token, pipeline& part);
 
-/// True if the host has no stage of its own and no end of a ring: it only computes for the coordinator, and
-/// its loss loses no frame.
+/// True if the host has no stage of its own and no end of a ring: such a host only computes for the
+/// coordinator, so no frame is lost if the host fails.
 [[nodiscard]] bool only_helps(const pipeline& whole, const std::string& host);
 
 }  // namespace carousel::supervisor

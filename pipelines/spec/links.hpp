@@ -32,8 +32,8 @@ void check_outputs(const pipeline& p, const std::vector<stage_description>& all)
 // these rings nor delays their stages, so sampled inputs impose no order: a stage may also sample a ring of a
 // downstream stage. Throws config_error with the place in the file.
 
-/// Called after the inputs are resolved: finds the stage of each sampled input. The output counts as read, in
-/// the same way as for every latest reader.
+/// Called after the inputs are resolved: finds the stage of each sampled input. A sampled output counts as an
+/// output that is read, like an output with a latest reader.
 void resolve_sampled_inputs(pipeline& p);
 /// Called after all stages are described: finds the output of each sampled input (into `all`), and checks
 /// that the stage accepts sampled inputs and that no output is named twice.

@@ -267,8 +267,8 @@ void complete_links(pipeline& p) {
     }
 }
 
-/// While all spare slots of a ring are leased by readers of the newest frame, no frame moves and no stage has
-/// a reason to wait: the run would be rebuilt as a stalled one.
+/// While all spare slots of a ring are leased by readers of the newest frame, no frame moves although no
+/// stage reports a reason to wait, so the supervisor would consider the run stalled and rebuild it.
 void check_leases(const pipeline& p) {
     if (p.stall_timeout_ms == 0) return;
     for (const auto& [name, link] : p.links) {

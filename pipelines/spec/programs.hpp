@@ -29,15 +29,15 @@ inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTR
 [[nodiscard]] std::string program_of_ours(const std::string& name, const std::string& folder,
                                           const std::string& takes = "");
 
-/// Replaces this process by the program `words`, whose first word is a path or a name in PATH, after flushing
-/// `out`. Throws config_error if it cannot be started.
+/// Flushes `out`, then replaces this process by the program `words`; the first word is a path or a name in
+/// PATH. Throws config_error if it cannot be started.
 [[noreturn]] void exec_program(std::vector<std::string> words, std::ostream& out);
 
 // Stages in Python: run = "file.py", or "file.py:NAME" for one of several stages of the file. The program of
 // such a stage is the file, followed by :NAME if the key has it; the supervisor starts an
 // interpreter with carousel_stage.py, which is in the module's folder: python/ of the build folder, or of the
-// installation. The interpreter is that of the stage's key `python`; otherwise `python3`, so that an active
-// virtual environment is used; CAROUSEL_PYTHON names another one.
+// installation. The interpreter is the one that the stage's key `python` names; without that key it is
+// `python3`, so that an active virtual environment is used; CAROUSEL_PYTHON names another one.
 
 [[nodiscard]] bool is_python(std::string_view program) noexcept;
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr u32 most_in_flight = 16;
 constexpr u64 return_slack_ms =
-    1000;  ///< added to the time that two hanging frames may take on the other host
+    1000;  ///< this is added to the time that two hanging frames may take on the other host
 
 u32 instances_there(const stage_spec& s, const std::string& host) {
     u32 count = 0;
