@@ -246,7 +246,8 @@ void examine_display(std::vector<finding>& all) {
         {"ffmpeg", verdict::ok, ffmpeg ? "found" : "not found; optional: makes films from the pictures", ""});
 }
 
-// Runs another program, which is linked with UCX: this program is not, and UCX's search for devices may hang.
+// Runs another program, because this program is not linked with UCX, and because UCX's search for devices may
+// hang.
 finding examine_links(const std::string& folder, u32 timeout_ms) {
     const std::string program = folder + "/carousel-send";
     const char* use = "carousel-send, carousel-receive and carousel-remote, over UCX";

@@ -54,7 +54,7 @@ std::string grid(const axis& x, const axis& y) {
             if (step > 1 && decade == y.last) break;
             out += rule(x.begin, y.at(value), x.end, y.at(value), step == 1 ? "#b8b8b8" : "#ececec");
         }
-        for (const int step : {1, 2, 5}) {  // 2 and 5 only if there is room for them
+        for (const int step : {1, 2, 5}) {  // the labels 2 and 5 are drawn only if there is room for them
             if (step > 1 && (decade == y.last || y.last - y.first > 3)) break;
             const f64 value = step * std::pow(10.0, decade);
             out += text(x.begin - 8, y.at(value) + 4, "end", short_number(value));

@@ -34,7 +34,7 @@ def subcommands(text):
 
 
 def body(text):
-    """A help text after its description: options as tagged paragraphs, what follows them as it is."""
+    """Converts a help text without its description to roff: options become tagged paragraphs, and examples keep their lines."""
     out, verbatim = [], False
     for line in text.splitlines():
         heading, entry = HEADING.match(line), ENTRY.match(line)

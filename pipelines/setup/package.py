@@ -65,14 +65,15 @@ def install(build, prefix, final):
     man_pages.write_pages(os.path.join(prefix, "bin", "carousel"), os.path.join(prefix, "share", "man", "man1"))
     documents = [document for folder in ("pipelines", "shared", "stages", "viewer") for document in
                  glob.glob(f"{folder}/**/*.md", root_dir=ROOT, recursive=True)]
-    for document in [*documents, "CHANGELOG.md", "LICENSE", "README.md"]:   # in the same folders as in the tree, so that their links work
+    for document in [*documents, "CHANGELOG.md", "LICENSE", "README.md"]:   # each document keeps its folder of the tree, so that the links
+                                                                            # between documents work
         path = os.path.join(prefix, "share", "doc", "carousel", document)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         shutil.copyfile(os.path.join(ROOT, document), path)
 
 
 def files_below(folder):
-    """Files and links; os.walk() lists a link to a folder as a folder."""
+    """Returns the files and links below the folder; os.walk() lists a link to a folder among the folders."""
     paths = [os.path.join(at, name) for at, folders, files in os.walk(folder) for name in folders + files]
     return sorted(os.path.relpath(path, folder) for path in paths if os.path.islink(path) or not os.path.isdir(path))
 
@@ -136,7 +137,7 @@ def check_portable(prefix):
 
 
 def portable_prefix(build, prefix):
-    install(build, prefix, "/opt/carousel")   # where the image has it; elsewhere the unit must be adapted
+    install(build, prefix, "/opt/carousel")   # the image has the files there; for any other folder the systemd unit must be adapted
     # pip removes only folders that contain a file, not folders that contain only folders.
     shutil.copyfile(os.path.join(ROOT, "LICENSE"), os.path.join(prefix, "share", "carousel", "LICENSE"))
     add_libraries(prefix)
@@ -196,7 +197,8 @@ def make_wheel(build, to, scratch):
         sys.exit(f"{build} has no module for Python: install python3-dev and pybind11-dev, and build the target python_package")
     python = "cp" + re.search(r"cpython-(\d+)", modules[0]).group(1)
     interpreter = interpreter_for(python)
-    for each in ("include", "lib/cmake"):   # only for C++ stages; the other kinds of packages have them
+    for each in ("include", "lib/cmake"):   # a wheel omits these folders, which only C++ stages need; the other kinds of packages contain
+                                            # them
         shutil.rmtree(os.path.join(prefix, each))
     for each in glob.glob(os.path.join(prefix, "lib", "**", "*.a"), recursive=True):
         os.remove(each)
@@ -267,7 +269,7 @@ def debian_folders(build, scratch):
 
 
 def add_debian_files(whole):
-    """Adds the files that the distribution requires in other folders, or in addition."""
+    """Adds the files that the distribution requires in addition, or in other folders."""
     completions = {"bash": "usr/share/bash-completion/completions/carousel", "fish": "usr/share/fish/vendor_completions.d/carousel.fish"}
     for shell, file in completions.items():
         path = os.path.join(whole, file)

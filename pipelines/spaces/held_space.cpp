@@ -78,7 +78,7 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
         return;
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) == 0) {
-        ::usleep(100'000);  // the pipe is closed before its process has ended
+        ::usleep(100'000);  // an ending process closes its pipe before it becomes a zombie
         if (::waitpid(pid_, &status, WNOHANG) == 0) ::kill(pid_, SIGKILL), status = reaped(pid_);
     }
     const std::string output = last_output_line(messages.get());

@@ -97,7 +97,7 @@ void tracer::poll_run(u64 now) {
 }
 
 // Returns the format of a link, for the names of planes that a frame uses only in part. The format is
-// requested once per link, and only if a frame uses planes in part.
+// requested once per link, and only when a frame uses a plane only in part.
 const ring::frame_format* tracer::format_of(u32 link) {
     const auto known = formats_.find(link);
     if (known != formats_.end()) return known->second ? &*known->second : nullptr;

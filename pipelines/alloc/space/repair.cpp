@@ -19,7 +19,8 @@ constexpr u64 patience_ns = 30'000'000'000;
 }  // namespace
 
 int repair(int socket) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the next holder starts another one
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if the holder dies, the next holder starts another process for the
+                                         // repair
     shm::message m;
     if (shm::receive_message(socket, m, patience_ns) != shm::receive_status::ok)
         throw shm_error("repairing GPU memory: the holder sent no request");
