@@ -27,8 +27,9 @@ struct options {
     window_kind kind = window_kind::glfw;
     i32 width = 0, height = 0;   ///< 0: from the settings
     bool deterministic = false;  ///< the drawn pictures depend only on the run's state, not on the time
-    bool end_run = false;        ///< end the pipeline when the user closes the window
-    i32 supervisor = 0;          ///< pid: watches only the run of this process, and exits with it; 0: any run
+    bool end_run = false;        ///< the viewer ends the pipeline when the user closes the window
+    i32 supervisor = 0;          ///< pid of a `carousel run` process: the viewer watches only the run of this
+                                 ///< process, and exits when it ends; 0: any run
     picture_way way = picture_way::best;
     std::string stats;  ///< JSON file with statistics and the cost of drawing, written at exit
     f64 max_fps = 60;   ///< maximum number of drawn frames per second
@@ -39,8 +40,8 @@ struct options {
 /// Runs until the window is closed. Returns an exit code. Throws error if there is no display or no GL 3.3.
 int run_viewer(const options& o);
 
-// The viewer's statistics and its cost, as one JSON object for --stats FILE. Scripts use them to compare the
-// ways in which a frame gets to the screen.
+// The viewer's statistics and the cost of its drawing, as one JSON object for --stats FILE. Scripts use them
+// to compare the ways in which a frame gets to the screen.
 
 class stats {
 public:

@@ -1,6 +1,6 @@
-// The current depth of each stage: its number of frames in flight, and its number of frames ahead of its
-// readers. Each number is shown with the number of places that are available, and with the reason for the
-// choice.
+// The current depth of each stage: how many of its frames may be in flight, and how many frames it may be
+// ahead of its readers. Next to each of these numbers, the panel shows how many places are available, and why
+// this number was chosen.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -46,9 +46,9 @@ private:
         ui::text(e.text, loud ? theme::event_color(e.kind) : theme::colors().text);
         ImGui::PopTextWrapPos();
     }
-    // Keeps the newest line visible until the user scrolls up, and again when the user has scrolled back to
-    // the end. A change of position counts as the user's scrolling only if the end has not moved, because the
-    // end also moves when the panel is resized or lines are wrapped differently.
+    // Keeps the newest line visible, except while the user has scrolled up from the end. A change of position
+    // is treated as scrolling by the user only if the end has not moved: if the panel is resized or lines are
+    // wrapped differently, the end moves too.
     void follow() {
         const f32 y = ImGui::GetScrollY(), end = ImGui::GetScrollMaxY();
         if (end == end_ && y < y_ - 0.5F) following_ = false;

@@ -1,5 +1,5 @@
-// The frames in progress, oldest first: where each is, and for how long. A frame that holds up the run is the
-// first row.
+// The frames in progress, oldest first: for each frame the stage in which it is, and the time for which it
+// has been there. A frame that holds up the run is the first row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr frames_column frames_columns[] = {
     {"since", 70, "time there"},
     {"", 0, ""},
 };
-constexpr u64 late_ns = 1'000'000'000;  ///< from here on the time is marked
+constexpr u64 late_ns = 1'000'000'000;  ///< if the time is longer than this, it is marked
 
 struct place_of_frame {
     const char* where;

@@ -153,7 +153,7 @@ private:
         return true;
     }
 
-    // Fills only the area around the picture, because on a software GL, filling a pixel twice takes twice the
+    // Fills only the area around the picture: if GL runs in software, filling a pixel twice takes twice the
     // time.
     void draw_surround(ImDrawList* d, ImVec2 at, ImVec2 end, bool shown) const {
         constexpr ImU32 color = IM_COL32(8, 9, 11, 255);
@@ -234,7 +234,7 @@ private:
         if (ImGui::IsItemHovered() && io.MouseWheel != 0) {
             if (io.KeyCtrl) {
                 move_camera(m, [&](orbit& o, const camera&) { dolly(o, io.MouseWheel); });
-            } else {  // keeps the point under the mouse in place
+            } else {  // the picture's point under the mouse stays at its place on the screen
                 const f32 before = p.zoom > 0 ? p.zoom : fit_zoom_;
                 const f32 x = p.pan_x, y = p.pan_y;
                 const f32 mx = io.MousePos.x - at.x - size.x / 2 - x,
@@ -262,8 +262,8 @@ private:
         if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) pick(m, store);
     }
 
-    // The session provides the exact value of the pixel, one frame later. If the picture is on the GPU, or if
-    // the run has ended, only the colours of the pixel are known.
+    // The session determines the exact value of the pixel, which is available one frame later. If the picture
+    // is on the GPU, or if the run has ended, only the colours of the pixel are known.
     void pick(model& m, picture_store& store) {
         picture_model& p = m.picture;
         const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -291,7 +291,7 @@ private:
                         : fmt::format("x {} y {}", x, y);
     }
 
-    // Draws the text in a lower corner of the picture, and uses the corner in which the mouse is not.
+    // Draws the text in that lower corner of the picture in which the mouse is not.
     void draw_picked(ImDrawList* d, ImVec2 at, ImVec2 end) const {
         if (picked_frame_ != ImGui::GetFrameCount()) return;
         ImGui::PushFont(theme::small_font());

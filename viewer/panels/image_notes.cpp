@@ -71,7 +71,7 @@ void draw_legend(const picture_model& p, std::size_t which, const picture_place&
 }
 
 /// Draws a table of the frames' metadata in the upper right corner. If there is no room for all entries, the
-/// number of the missing ones is shown.
+/// number of entries that are not shown is drawn instead of them.
 void draw_carried(const picture_model& p, const picture_place& at, ImDrawList* d) {
     std::vector<std::string> facts;
     for (const shown_picture& s : p.shown) {

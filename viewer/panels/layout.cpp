@@ -22,7 +22,7 @@ std::vector<panel*> at(std::vector<placed_panel>& panels, place where) {
     return found;
 }
 
-/// The largest of the heights that the panels of a place request.
+/// Returns the largest of the heights that the panels of a place request.
 f32 wanted_at(std::vector<placed_panel>& panels, place where, const model& m) {
     f32 most = 0;
     for (const panel* p : at(panels, where)) most = std::max(most, p->wanted_height(m));
@@ -105,7 +105,8 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     const f32 gap = px(6), width = high.x - low.x, height = high.y - low.y;
     const f32 left_end = left_end_of(panels, m, height);
     const f32 middle = low.x + width * s.main_split, below = low.y + height * left_end;
-    // If the panel were narrower, the values next to the parameters' sliders would be cut off.
+    // This is the smallest usable width: in a narrower panel the values next to the parameters' sliders would
+    // be cut off.
     const f32 foot_share = std::max(s.bottom_split, std::min(0.5F, px(224) / (middle - low.x)));
     const f32 foot = low.x + (middle - low.x) * foot_share;
     const auto show = [&](place where, f32 x0, f32 y0, f32 x1, f32 y1) {
@@ -153,17 +154,17 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     }
 }
 
-// Returns the stored share. In a window of small height, however, the scene panel gets its requested height,
-// because the image can be smaller.
+// Returns the stored share. If the window's height is small, however, the scene panel gets the height that it
+// requests, because the image can be made smaller.
 f32 layout::left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 least_image = 0.5F;
     const f32 wanted = (wanted_at(panels, place::scene, m) + px(6)) / height;
     return std::min(m.kept.left_split, std::max(least_image, 1 - wanted));
 }
 
-// Returns the stored shares. In a window of small height, however, stages and rings get some of the room of
-// plots and events, which keep a useful minimum: one row of plots, and a tenth of the height for events. If
-// not all stages and rings fit, their lists scroll.
+// Returns the stored shares. If the window's height is small, however, stages and rings get a part of the
+// room of plots and events. Plots and events keep a useful minimum: one row of plots, and a tenth of the
+// height for events. If not all stages and rings fit, their lists scroll.
 right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 most[] = {0.3F, 0.45F}, least_events = 0.1F;
     const f32 least_plots = std::min(0.4F, (wanted_at(panels, place::plots, m) + px(6)) / height);

@@ -15,7 +15,8 @@ namespace carousel::viewer {
 class panel {
 public:
     virtual ~panel() = default;
-    [[nodiscard]] virtual const char* name() const noexcept = 0;   ///< for tests and settings: "stages"
+    [[nodiscard]] virtual const char* name() const noexcept = 0;   ///< the name by which tests and settings
+                                                                   ///< refer to the panel: "stages"
     [[nodiscard]] virtual const char* title() const noexcept = 0;  ///< "Stages"
     /// Called when another run is watched.
     virtual void attach(const model&) {}
@@ -56,7 +57,7 @@ struct panel_row {
     place where;
     std::unique_ptr<panel> (*make)();
 };
-/// Panels that share a place are shown in the order of this table.
+/// If several panels share a place, they are shown in the order of this table.
 inline constexpr panel_row panel_rows[] = {
     {place::image, make_image_panel},       {place::scene, make_scene_panel},
     {place::timeline, make_timeline_panel}, {place::stages, make_stages_panel},

@@ -14,8 +14,8 @@
 
 namespace carousel::viewer {
 
-// The picture's view settings, which are drawn below the picture: ring and plane, range of values and colour
-// map, and the ring whose picture is shown next to it.
+// The view settings, which are drawn below the picture: its ring and plane, the range of values, the colour
+// map, and the ring whose picture is shown next to the first one.
 
 /// Draws one row per picture.
 void draw_style(model& m);
@@ -27,7 +27,7 @@ bool style_key(model& m, const key_press& k);
 // Draws the notes over the picture: the scale of its values, the metadata of its frame, and the reason why
 // two pictures do not show the same frame.
 
-/// The picture's rectangle on the screen, and the rectangle that the panel has for it.
+/// The picture's rectangle on the screen, and the rectangle of the panel in which the picture can be drawn.
 struct picture_place {
     ImVec2 low, high;  ///< rectangle of the whole picture
     ImVec2 room_low, room_high;
@@ -35,7 +35,7 @@ struct picture_place {
 
 void draw_notes(const picture_model& p, const picture_place& at, ImDrawList* d);
 
-// Cells of the stages table, which are the same for rows of this host and of remote hosts; and the rows of
+// Cells of the stages table; they are the same in the rows of this host and of remote hosts. Also the rows of
 // remote hosts.
 
 /// Returns the colour of a state: good for "running", bad for "failed", and so on.
@@ -45,29 +45,29 @@ void draw_notes(const picture_model& p, const picture_place& at, ImDrawList* d);
 void draw_shares(const telemetry::stage_shares& t);
 /// Draws the text right-aligned in the next column. If `color` is 0, uses the text colour.
 void number_cell(const std::string& text, ImU32 color = 0);
-/// "-" if there are none, or their number is unknown.
+/// Returns a number of bytes as text; "-" if there are none, or if their number is unknown.
 [[nodiscard]] std::string bytes_text(u64 bytes);
-/// Draws the buttons kill, stop or continue, and restart. `label`: the seat's name in commands. `alive`:
-/// there is a process that can be signalled. `keys`: the seat is one that the user can select for commands by
-/// keys.
+/// Draws the buttons kill, stop or continue, and restart. `label`: the seat's name in commands. `alive`: true
+/// if there is a process that can be signalled. `keys`: true if the user can select this seat and then send
+/// commands to it by keys.
 void stage_buttons(model& m, const std::string& label, bool alive, bool paused, bool keys);
 
-/// Draws the other hosts of the pipeline, with one row per stage, from the reports of their supervisors,
-/// because their control blocks are not available here.
+/// Draws the other hosts of the pipeline, with one row per stage. The data comes from the reports of these
+/// hosts' supervisors, because their control blocks are not available here.
 void draw_remote_stages(model& m);
 [[nodiscard]] std::size_t remote_rows(const model& m) noexcept;
 
 // The controls for parameter fields. The kind, range and role of a field determine its control.
 
-/// The row of numbers into which the user is typing. The values are set together when the user leaves the
-/// row, so no partially typed value is set.
+/// The row of numbers into which the user is typing. All its values are set at once when the user leaves the
+/// row, so a number is never set while the user is still typing it.
 struct typed_row {
     std::string field;  ///< "": none
     std::array<f64, 4> value{};
 };
 
-/// Returns false for hidden fields, which are set only by files and `carousel set`, and for the fields of the
-/// camera, which the orbit controls set.
+/// Returns false for two kinds of fields: hidden fields, which only files and `carousel set` set, and the
+/// fields of the camera, which the orbit controls set.
 [[nodiscard]] bool is_shown(const ring::parameter& p) noexcept;
 [[nodiscard]] const char* label_of(const ring::parameter& p) noexcept;
 

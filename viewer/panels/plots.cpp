@@ -30,7 +30,7 @@ plot_spec timed(const model& m, const char* title, const char* unit, f64 y_least
     s.y_least = y_least;
     s.x_low = -static_cast<f64>(m.kept.plot_span_s);
     s.x_high = 0;
-    s.x_gap = 1;  // in seconds; there are ten samples per second while a run is watched
+    s.x_gap = 1;  // one second; while a run is watched, there are ten samples per second
     for (const telemetry::restart_mark& r : m.past.marks())
         s.marks.push_back({seconds_ago(m, r.time_ns), theme::colors().bad,
                            fmt::format("{} died", m.snap.stage_name(r.stage))});
@@ -79,8 +79,8 @@ plot_spec bytes(const model& m) {
     return s;
 }
 
-// The latencies of the sinks, measured from the source's claim. If the run's sinks measure no latencies,
-// those of the selected stage.
+// Returns the latencies of the sinks, measured from the source's claim; if the run's sinks measure no
+// latencies, returns those of the selected stage.
 plot_spec histogram(const model& m) {
     telemetry::bucket_counts sum{};
     u64 total = 0;

@@ -32,7 +32,7 @@ void draw_cell(ImDrawList* d, ImVec2 low, ImVec2 high, slot_phase p) {
         case slot_phase::ready:
             d->AddRectFilled(low, high, color, px(2));
             break;
-        case slot_phase::leased:  // with a frame, because a reader holds the slot
+        case slot_phase::leased:  // full, with an outline inside, because a reader holds the slot
             d->AddRectFilled(low, high, color, px(2));
             d->AddRect(ImVec2(low.x + px(2), low.y + px(2)), ImVec2(high.x - px(2), high.y - px(2)),
                        theme::text_on(color), px(1), 0, px(1.2F));
@@ -136,8 +136,8 @@ std::string readers_text(const model& m, std::size_t link) {
     return text.empty() ? "no readers" : text;
 }
 
-/// Returns the widest window that a process of the producing stage uses now. If no process reports a window,
-/// returns the planned one.
+/// Returns the largest window that any process of the producing stage uses now; if no process reports a
+/// window, returns the planned window.
 u32 open_window(const model& m, const telemetry::link_view& l) {
     u32 widest = 0;
     for (const telemetry::seat_view& s : m.snap.seats)

@@ -111,7 +111,7 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
     const f32 middle = (low.y + high.y) / 2;
     const f32 buttons = high.x - px(214), end = std::max(low.x, buttons - px(8));
     const auto put = [&](f32 x, ImFont* font, const std::string& whole, ImU32 color) {
-        if (end - x < px(24)) return end;  // not even an ellipsis fits
+        if (end - x < px(24)) return end;  // there is not enough room even for an ellipsis
         ImGui::PushFont(font);
         const std::string text = ui::fitted(whole, end - x);
         d->AddText(ImVec2(x, middle - ImGui::GetFontSize() / 2), color, text.c_str());
@@ -120,7 +120,8 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
         ui::mark(fmt::format("head.text.{}", text), ImVec2(x, low.y), ImVec2(x + width, high.y));
         return x + width;
     };
-    const auto put_name = [&](f32 x, const std::string& name) {  // leaves room for the state and the rate
+    const auto put_name = [&](f32 x, const std::string& name) {  // this length leaves room for the state and
+                                                                 // the rate
         return put(x, ImGui::GetFont(), ui::fitted(name, std::max(px(60), (end - x) * 0.4F)), c.text);
     };
     d->PushClipRect(low, ImVec2(end, high.y), true);

@@ -23,7 +23,7 @@ class layout {
 public:
     /// Draws all panels into the rectangle.
     void draw(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high);
-    /// In every place that several panels share, shows the next panel.
+    /// For each place that several panels share, shows the next one of these panels.
     void bring_next() noexcept {
         for (u32& k : front_) ++k;
     }
@@ -36,7 +36,8 @@ private:
     void draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
                    ImVec2 high);
 
-    std::array<u32, place_count> front_{};  ///< per place: index of the shown panel, modulo their number
+    std::array<u32, place_count> front_{};  ///< for each place, the index of the shown panel; it is taken
+                                            ///< modulo the number of panels at this place
 };
 
 /// Returns the height of a panel's title line and edges in pixels.
@@ -52,7 +53,8 @@ void draw_panel(std::span<panel* const> sharing, u32& front, model& m, picture_s
 class screen {
 public:
     screen() : panels_(make_panels()) {}
-    /// To be called between begin_frame() and ImGui::Render(). `window_text`: see window::description().
+    /// This function must be called between begin_frame() and ImGui::Render(). `window_text`: see
+    /// window::description().
     void draw(model& m, picture_store& store, const std::string& window_text);
     void on_key(model& m, const key_press& k);
 

@@ -89,8 +89,8 @@ void draw_shares(const telemetry::stage_shares& t) {
                            static_cast<f32>(t.wait_output)};
     const ImU32 tones[3] = {c.good, theme::with_alpha(theme::stage_color(0), 0.5F),
                             theme::with_alpha(theme::stage_color(1), 0.65F)};
-    f32 x = at.x;  // a stage may wait for a slot while it processes frames, so the waits only get the width
-                   // that `busy` leaves
+    f32 x = at.x;  // a stage may wait for a slot while it processes frames, so the times overlap: the waits
+                   // get only the width that `busy` leaves free
     for (int k = 0; k < 3; ++k) {
         const f32 next = std::min(x + shares[k] * width, at.x + width);
         if (next > x + 0.5F) d->AddRectFilled(ImVec2(x, low.y), ImVec2(next, low.y + height), tones[k]);

@@ -61,7 +61,7 @@ constexpr column columns[] = {
 constexpr int gpu_column = 12;
 static_assert(columns[gpu_column].title[0] == 'G');
 
-/// The columns that are omitted if the table is too narrow, in this order, so that names and buttons remain:
+/// If the table is too narrow, these columns are omitted one after another, so that names and buttons remain:
 /// memory, GPU mem, epoch, CPU, beat, p50, restarts, p99, busy.
 constexpr int dispensable[] = {11, gpu_column, 3, 10, 9, 7, 4, 8, 6};
 constexpr f32 name_width = 76, cell_padding = 9;
@@ -136,8 +136,8 @@ public:
         return false;
     }
 
-    // The menu injects faults into the selected stage. Actions that have a button in every
-    // row are only listed here with their keys.
+    // The menu injects faults into the selected stage. Actions that have a button in every row can't be
+    // chosen in this menu: it only shows their keys.
     void menu(model& m, f32 width) override {
         width -= draw_limit(m, width - px(330));
         if (width < px(330) || m.snap.seats.empty()) return;
@@ -176,8 +176,8 @@ private:
         return fmt::format("{} {}", fault.key, fault.title);
     }
 
-    // A mistyped letter must not harm the run. So harmful commands need Ctrl and a key; the key without Ctrl
-    // only logs a hint.
+    // A mistyped letter must not harm the run. So a harmful command needs Ctrl together with its key; if the
+    // user presses the key without Ctrl, a hint is logged.
     static bool on_plain_key(model& m, int key) {
         const char k = static_cast<char>(key);
         if (k == 'C') {
@@ -215,7 +215,7 @@ private:
         return shown ? width : 0;
     }
 
-    /// Shows the columns that fit.
+    /// Shows those columns for which there is enough room.
     static void show_columns(bool on_gpu) {
         bool shown[std::size(columns)];
         std::fill(std::begin(shown), std::end(shown), true);

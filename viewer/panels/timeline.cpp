@@ -1,7 +1,7 @@
-// The last frames as bars, with one lane per stage. A bar begins at the stage's claim, changes its shade at
-// the submit, and ends at the commit; a line continues it until the frame's readers were done. A stall is
-// visible as a long bar in the lane of the stage that caused it. The bar of a frame in progress ends at the
-// current time and has an outline.
+// The last frames as bars, with one lane per stage. A bar begins when the stage claims the frame, changes its
+// shade when the stage submits it, and ends at the commit. A line continues the bar until the frame's readers
+// have finished. A stall is visible as a long bar in the lane of the stage that caused it. The bar of a frame
+// in progress ends at the current time and has an outline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -118,7 +118,7 @@ private:
         }
     }
 
-    // Frames of one stage overlap in time, so consecutive frames use three sub-lanes in turn.
+    // Frames of one stage overlap in time, so consecutive frames are drawn in three sub-lanes in turn.
     template <typename F>
     static void draw_bar(ImDrawList* d, const telemetry::frame_bar& b, bool open, ImU32 color, f32 y,
                          f32 lane, const F& x_of) {
@@ -152,7 +152,7 @@ private:
                     : ""));
     }
 
-    u64 frozen_ns_ = 0;  ///< right end of the axis; 0: the axis moves
+    u64 frozen_ns_ = 0;  ///< the time at the right end of the axis; 0: the axis moves with the current time
 };
 
 }  // namespace

@@ -29,8 +29,10 @@ namespace {
 
 using namespace carousel;
 constexpr int socket_fd = 3;
-constexpr u64 patience_ns = 250 * ns_per_ms;  // wait for a newer picture (a paused pipeline has none)
-constexpr u32 most_pixels = 50'000;           // 3 bytes per pixel must fit into a message
+constexpr u64 patience_ns = 250 * ns_per_ms;  // time limit of the wait for a newer picture (a paused pipeline
+                                              // has none)
+constexpr u32 most_pixels = 50'000;  // limit of the size of a picture: a message must have room for 3
+                                     // bytes per pixel
 
 struct small_picture {
     u32 width = 0, height = 0;
@@ -76,7 +78,8 @@ std::string words_of(const viewer::shown_picture& p) {
                        carried.empty() ? "" : " · ", carried);
 }
 
-/// Takes the newest picture. Returns true if there is a picture, either this one or an older one.
+/// Takes the newest picture. Returns true if there is a picture, whether it is the present one or an older
+/// one.
 bool take_newest(viewer::tap& t, bool& have) {
     t.refresh();
     for (const u64 until = now_ns() + patience_ns; now_ns() < until; ::usleep(2'000))
@@ -86,7 +89,8 @@ bool take_newest(viewer::tap& t, bool& have) {
 
 int serve(const std::string& folder, const std::string& run_id, const std::string& stage) {
     const shm::segment run = shm::segment::attach(run_id);
-    shm::guard_pages(run.block(), {});  // the tap makes writable the pages with the words of a reader
+    shm::guard_pages(run.block(), {});  // the tap makes those pages writable that contain the words of a
+                                        // reader
     viewer::tap t(run.block(), run::control_socket(folder), {viewer::plane_from_text(stage)}, {});  // no GL
     bool have = false;
     for (;;) {

@@ -7,7 +7,8 @@
 
 namespace carousel::viewer {
 namespace {
-constexpr f32 max_pitch = 1.55F;  // up is y, so at the poles the direction "right" would be undefined
+constexpr f32 max_pitch = 1.55F;  // the pitch is limited: the up vector is y, so at the poles the direction
+                                  // "right" would be undefined
 constexpr f32 min_distance = 0.2F, max_distance = 80.0F;
 
 f32 finite_or(f32 value, f32 otherwise) noexcept { return std::isfinite(value) ? value : otherwise; }

@@ -1,6 +1,6 @@
 #pragma once
-// An orbit camera: a target point, a distance and two angles. Pure functions that convert mouse movements to
-// the parameters that have the roles of a camera, and back.
+// An orbit camera: a target point, a distance and two angles. Pure functions: they read a camera from the
+// parameters that have a camera's roles, move it as the mouse has moved, and write it back.
 
 #include <cstddef>
 #include <optional>
@@ -25,7 +25,8 @@ struct camera {
 void put_camera(const camera& c, const ring::parameter_schema& s, std::span<std::byte> values) noexcept;
 
 struct orbit {
-    f32 yaw = 0, pitch = 0;  ///< radians; yaw: about y, from +z; pitch: upwards from the horizon
+    f32 yaw = 0, pitch = 0;  ///< angles in radians; yaw is the rotation about y, counted from +z; pitch is
+                             ///< counted upwards from the horizon
     f32 distance = 2.6F;     ///< world units
     f32 target[3] = {0, 0, 0};
 };

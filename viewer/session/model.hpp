@@ -21,7 +21,7 @@ namespace carousel::viewer {
 
 enum class run_phase : u8 {
     waiting,   ///< no pipeline is running, or there are several and none is selected
-    watching,  ///< a run is watched; it has a supervisor, or its stages still run without one
+    watching,  ///< a run is watched: it has a supervisor, or its stages continue to run without one
     ended,     ///< the run has finally ended; the last state that was read is still shown
 };
 
@@ -30,17 +30,17 @@ struct picture_model {
     u32 width = 0, height = 0;            ///< 0: none yet
     u64 ring_sequence = 0, shown_ns = 0;  ///< number and time of the last complete frame
     std::string stage, path, problem;     ///< problem: the reason why there is no picture
-    picture_choice wanted;                ///< set by panels; the styles, too
+    picture_choice wanted;                ///< the choice, and the styles below; panels set both
     picture_styles styles;
     std::vector<shown_picture> shown;  ///< the pictures of the last complete frame: one, or two side by side
     std::string note;                  ///< why two pictures do not show the same frame; "": they do
-    /// `pointer`: position of the mouse in pixels of the whole image, set by a panel; `pointed`: the pixel
-    /// there, set by the session
+    /// `pointer`: the mouse's position in pixels of the whole image; a panel sets it. `pointed`: the pixel at
+    /// this position; the session sets it
     std::optional<std::pair<u32, u32>> pointer;
     std::optional<pointed_pixel> pointed;
     f64 copy_ms = 0,
-        show_ms = 0;  ///< durations for the shown frame: copy_ms: out of the ring; show_ms: into the texture
-                      ///< (time of the window's thread)
+        show_ms = 0;  ///< durations for the shown frame: copy_ms for the copy out of the ring, show_ms for
+                      ///< the copy into the texture (time of the window's thread)
     u64 shown_frames = 0, repainted = 0;        ///< repainted: the same frame was painted again in other
                                                 ///< colours
     u64 revoked = 0, torn = 0, tombstones = 0;  ///< discarded
@@ -61,7 +61,8 @@ struct model {
     std::string chosen;                ///< set by a panel: name of the run to watch
     std::string ending;                ///< if ended: "demo has ended: exit code 0"
     std::string notice;                ///< one sentence on the connection; "": no problem
-    u64 now_ns = 0;                    ///< the clock; if pictures are deterministic, the time of the snapshot
+    u64 now_ns = 0;                    ///< the present time; if pictures must be deterministic, the time of
+                                       ///< the snapshot
     telemetry::snapshot snap;
     telemetry::rates rates;
     telemetry::history past;
@@ -72,13 +73,14 @@ struct model {
     picture_model picture;
     settings kept;
     u32 selected_seat = 0;
-    std::vector<command> commands;  ///< requested by panels in this frame
+    std::vector<command> commands;  ///< the commands that panels have requested in this frame
     /// schema of the run's parameters; empty: there are none, or they are not known yet
     ring::parameter_schema schema;
     /// the parameter values, including local edits; schema.bytes bytes, or empty while they are not known
     std::vector<std::byte> values;
-    bool values_changed = false;  ///< send the values that differ from those of the run
-    bool reset_values = false;    ///< request that all values are reset to those at the run's start
+    bool values_changed = false;  ///< a panel requests that the values which differ from those of the run are
+                                  ///< sent
+    bool reset_values = false;    ///< a panel requests that all values are reset to those at the run's start
     bool help = false, screenshot = false, quit = false;
 
     [[nodiscard]] bool has_parameters() const noexcept {

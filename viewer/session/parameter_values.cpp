@@ -52,7 +52,8 @@ u32 bits_of(const ring::parameter& p, f64 value) noexcept {
 constexpr u64 retry_ns = 200 * ns_per_ms;
 constexpr u64 all_fields = ~u64{0};
 
-/// Returns the bytes of the run's parameters. Returns no bytes if no `set` can have produced these values.
+/// Returns the bytes of the run's parameters, or no bytes if these values can't be the result of a `set`
+/// request.
 std::span<const std::byte> bytes_of_run(const model& m) {
     if (m.snap.parameter_bytes != m.schema.bytes || m.schema.bytes > m.snap.parameters.size()) return {};
     const auto bytes = std::span<const std::byte>(m.snap.parameters).first(m.schema.bytes);
@@ -150,7 +151,9 @@ void parameter_sync::note_edits(model& m) {
 
 void parameter_sync::send(model& m, control_client& to, u64 now) {
     if (!m.has_parameters() || m.phase != run_phase::watching) {
-        if (read_.size() == m.values.size()) m.values = read_;  // drops edits: no supervisor accepts them
+        if (read_.size() == m.values.size())
+            m.values = read_;  // drops the edits, because no supervisor can
+                               // accept them
         m.values_changed = m.reset_values = reset_wanted_ = false;
         unsent_ = 0;
         return;
@@ -184,7 +187,7 @@ void parameter_sync::send_one(run::set_request what, control_client& to) {
 }
 
 bool parameter_sync::answered(const reply& r, u64 now) {
-    if (r.asked.ticket != ticket_) return false;  // the reply belongs to the run that was watched before
+    if (r.asked.ticket != ticket_) return false;  // this is a reply of the run that was watched before
     ticket_ = 0;
     const u64 fields = std::exchange(sent_, 0);
     if (r.ok) {

@@ -13,7 +13,7 @@
 
 namespace carousel::viewer {
 
-/// The number of fields that one word can represent, with one bit per field. A parameter set has fewer
+/// The number of fields that can be represented in one word, by one bit each. A parameter set has fewer
 /// fields: at most max_parameter_bytes / 4.
 inline constexpr std::size_t max_fields = 64;
 
@@ -68,7 +68,8 @@ private:
     void send_one(run::set_request what, control_client& to);
 
     std::vector<std::byte> read_;  ///< values that read() has set; a difference in model::values is an edit
-    u64 unsent_ = 0, sent_ = 0;  ///< one bit per field; unsent_: edited; sent_: part of the unanswered `set`
+    u64 unsent_ = 0, sent_ = 0;    ///< one bit per field: in unsent_ for fields that were edited and not sent
+                                   ///< yet, in sent_ for fields of the unanswered `set`
     bool reset_wanted_ = false;
     u64 tickets_ = 0, ticket_ = 0;  ///< tickets_: the last ticket that was used; ticket_: the ticket of the
                                     ///< unanswered `set`, or 0

@@ -14,7 +14,7 @@ namespace carousel::viewer {
 struct picture_view {
     bool red = true, green = true, blue = true, alpha = false;
     f32 exposure_stops = 0;  ///< doublings of linear light
-    bool small = false;      ///< drawn at less than half its size
+    bool small = false;      ///< the picture is drawn at less than half its size
     /// True if the view shows the frame's colours without changes.
     [[nodiscard]] bool is_plain() const noexcept {
         return red && green && blue && !alpha && exposure_stops == 0;
@@ -44,8 +44,8 @@ public:
 };
 
 [[nodiscard]] std::unique_ptr<picture_store> make_null_store();
-/// A GL context must be current, now and in every later call. Throws device_error if the shader does not
-/// compile or link.
+/// A GL context must be current in this call and in every later call. Throws device_error if the shader does
+/// not compile or link.
 [[nodiscard]] std::unique_ptr<picture_store> make_gl_store();
 
 }  // namespace carousel::viewer

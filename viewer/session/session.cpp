@@ -43,7 +43,8 @@ void session::update(model& m, picture_store& store) {
     if (m.phase == run_phase::watching) check_alive(m, now);
     if (m.phase != run_phase::watching || m.choosing) find_run(m, now);
     if (m.phase == run_phase::ended) m.notice = m.ending;
-    log_replies(m, now);  // before the block is read, so that the values read include the changes
+    log_replies(m, now);  // done before the block is read, so that the values that are read include the
+                          // changes
     if (m.phase == run_phase::watching) {
         read(m);
         follow_choice(m, store);
@@ -88,8 +89,8 @@ void session::find_run(model& m, u64 now) {
         std::erase_if(runs, [this](const run::record& r) { return r.supervisor.pid != options_.supervisor; });
     m.choices = runs;
     if (m.phase == run_phase::watching) return;
-    if (m.phase == run_phase::ended) {  // only the same run is watched again, in case a supervisor takes it
-                                        // over after all
+    if (m.phase == run_phase::ended) {  // only the same run is watched again: a supervisor may still take it
+                                        // over
         std::erase_if(runs, [&m](const run::record& r) {
             return r.folder != m.run.folder || r.run_id != m.run.run_id;
         });
@@ -221,7 +222,9 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
         was_paused_ = true;
         return;
     }
-    if (std::exchange(was_paused_, false)) tap_->refresh();  // drops the frame taken during the pause
+    if (std::exchange(was_paused_, false))
+        tap_->refresh();  // drops the frame that the tap has taken during
+                          // the pause
     try {
         const bool resized = p.width != tap_->width() || p.height != tap_->height();
         if (resized || p.pixels == nullptr) {

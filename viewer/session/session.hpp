@@ -19,7 +19,7 @@ namespace carousel::viewer {
 
 struct session_options {
     std::string name;          ///< name of the run; "": the first run found, if it is the only one
-    picture_choice what = {};  ///< the first choice; later model::picture.wanted is used
+    picture_choice what = {};  ///< the choice at the start; afterwards model::picture.wanted is used
     bool use_gl = false;
     picture_way way = picture_way::best;
     i32 supervisor = 0;  ///< pid of the `carousel run` process whose run is watched; 0: any run
@@ -62,19 +62,21 @@ private:
     void drop_tap(model& m, const std::string& why) noexcept;
 
     session_options options_;
-    shm::process_id supervisor_;  ///< pid (options_.supervisor) and start time of that process
+    shm::process_id supervisor_;  ///< identifies the `carousel run` process of the options, by its pid
+                                  ///< (options_.supervisor) and its start time
     control_client control_;
     std::optional<run::observer> observer_;            ///< observer of the watched run, kept after its end
     std::shared_ptr<const run::mapped_block> mapped_;  ///< used by sampler and tap
     std::unique_ptr<sampler> sampler_;
     std::unique_ptr<tap> tap_;
-    picture_choice choice_;  ///< choice of the current tap, or of the next one
+    picture_choice choice_;  ///< the choice with which the current tap was opened, or with which the next tap
+                             ///< will be opened
     bool begun_ = false;
     telemetry::rate_tracker tracker_;
     u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
     parameter_sync parameters_;
     bool schema_known_ = false;   ///< the schema of the watched block is known
-    std::string attach_problem_;  ///< why the run that was found cannot be watched
+    std::string attach_problem_;  ///< the reason why the run that was found cannot be watched
     bool was_paused_ = false;     ///< the picture was paused in the last frame
 };
 

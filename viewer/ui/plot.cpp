@@ -51,7 +51,8 @@ void draw_head(ImDrawList* d, const plot_spec& s, ImVec2 at, f32 width) {
         for (const plot_line& l : s.lines) notes.push_back({l.name, l.color});
     const f32 end = at.x + ImGui::CalcTextSize(title.c_str()).x + px(10);
     f32 x = at.x + width;
-    for (auto n = notes.rbegin(); n != notes.rend(); ++n) {  // drawn from the right, as many as fit
+    for (auto n = notes.rbegin(); n != notes.rend(); ++n) {  // the numbers are drawn from the right to the
+                                                             // left until there is no more room
         const std::string name = ui::fitted(n->text, px(110));
         x -= ImGui::CalcTextSize(name.c_str()).x + px(18);
         if (x < end) break;

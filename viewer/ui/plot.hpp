@@ -15,7 +15,8 @@ namespace carousel::viewer {
 struct plot_line {
     std::string name;
     ImU32 color = 0;
-    std::vector<ImVec2> points;  ///< ordered by x; if y is NaN, there is no measurement
+    std::vector<ImVec2> points;  ///< points in the order of x; a point with y = NaN means that there is no
+                                 ///< measurement
 };
 struct plot_mark {
     f64 x = 0;
@@ -34,7 +35,8 @@ struct plot_spec {
     std::vector<plot_line> lines;
     std::vector<plot_mark> marks;
     std::vector<plot_note> notes;  ///< shown next to the title, instead of the lines' names
-    f64 x_gap = 0;                 ///< there is a gap between points that are farther apart; 0: never
+    f64 x_gap = 0;                 ///< points whose distance is larger are not connected by a line; 0: all
+                                   ///< are connected
     bool bars = false;             ///< the first line's points are drawn as bars from 0
     bool log_x = false;            ///< x is the log10 of the value that the ticks show
 };
@@ -46,7 +48,7 @@ void draw_plot(const char* name, const plot_spec& spec, ImVec2 size);
 /// measurement.
 [[nodiscard]] std::optional<f64> value_at(const plot_line& line, f64 x, f64 x_gap) noexcept;
 
-/// A round step (1, 2 or 5 times a power of ten) that divides `span` into at most `parts` parts.
+/// Returns a round step (1, 2 or 5 times a power of ten) that divides `span` into at most `parts` parts.
 [[nodiscard]] f64 tick_step(f64 span, int parts) noexcept;
 
 }  // namespace carousel::viewer

@@ -58,7 +58,8 @@ void apply(bool dark, f32 scale) {
     s.CellPadding = ImVec2(5, 3);
     s.ScrollbarSize = 11;
     s.WindowRounding = s.PopupRounding = 5;
-    s.ChildRounding = 0;  // corners would not be visible: the window is cleared to the panels' colour
+    s.ChildRounding = 0;  // no rounded corners: they would not be visible, because the window is cleared to
+                          // the panels' colour
     s.FrameRounding = s.GrabRounding = 4;
     s.WindowBorderSize = 0;
     s.ChildBorderSize = 1;
@@ -80,7 +81,8 @@ void apply(bool dark, f32 scale) {
     c[ImGuiCol_HeaderHovered] = vec(with_alpha(now.accent, 0.24F));
     c[ImGuiCol_HeaderActive] = vec(with_alpha(now.accent, 0.32F));
     c[ImGuiCol_CheckMark] = vec(now.accent);
-    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.33F));  // pale: the value is drawn over it
+    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.33F));  // a pale colour, because the value is drawn
+                                                                  // over it
     c[ImGuiCol_SliderGrabActive] = vec(with_alpha(now.accent, 0.7F));
     c[ImGuiCol_TableHeaderBg] = vec(now.panel);
     c[ImGuiCol_TableBorderLight] = c[ImGuiCol_TableBorderStrong] = vec(now.grid);
@@ -99,7 +101,7 @@ void load_fonts(f32 scale) {
     ImFontAtlas* atlas = ImGui::GetIO().Fonts;
     atlas->Clear();
     const char* path = find_font();
-    if (path == nullptr) {  // a bitmap font: only integer multiples look good
+    if (path == nullptr) {  // this is a bitmap font, which looks good only at integer multiples of its size
         ImFontConfig config;
         config.SizePixels = 13.0F * std::max(1.0F, std::round(scale));
         small_ = large_ = atlas->AddFontDefault(&config);

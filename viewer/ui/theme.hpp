@@ -1,6 +1,6 @@
 #pragma once
-// Colours, spacing and fonts. The colours of slots and stages are from the set of Okabe and Ito, which people
-// with any colour vision can distinguish. Slot states also differ in shape.
+// Colours, spacing and fonts. The colours of slots and stages are those of Okabe and Ito, which people with
+// every kind of colour vision can distinguish. Slot states also differ in shape.
 
 #include <imgui.h>
 

@@ -81,7 +81,9 @@ std::string fitted(std::string_view text, f32 width) {
     const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
     std::string out(text);
     while (!out.empty() && width_of(out + "...") > width) {
-        while (out.size() > 1 && continues(out.back())) out.pop_back();  // remove a whole UTF-8 character
+        while (out.size() > 1 && continues(out.back()))
+            out.pop_back();  // the loop removes a whole UTF-8
+                             // character
         out.pop_back();
     }
     return out + "...";

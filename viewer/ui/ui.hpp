@@ -40,7 +40,7 @@ void tip(std::string_view text);
 /// "...".
 [[nodiscard]] std::string fitted(std::string_view text, f32 width);
 
-/// A rate or a time with three significant digits: "59.8", "1234"; "-" if it is not known.
+/// Returns a rate or a time as text with three significant digits: "59.8", "1234"; "-" if it is not known.
 [[nodiscard]] std::string number(f64 value, bool known = true);
 /// "12 s", "3 min 05 s".
 [[nodiscard]] std::string duration(f64 seconds);

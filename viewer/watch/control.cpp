@@ -39,7 +39,7 @@ std::optional<json> talk(const std::string& path, const std::string& run_id, con
 
 using telemetry::event_kind;
 
-/// Returns the stages whose names begin with `prefix`; if `prefix` is "", the stages of this host.
+/// Returns the stages whose names begin with `prefix`; if `prefix` is "", returns the stages of this host.
 std::vector<seat_report> seats_of(const run::ps_answer& a, const std::string& prefix) {
     std::vector<seat_report> out;
     for (const run::ps_stage& row : a.stages) {
@@ -58,7 +58,7 @@ const T* first_of(const std::vector<T>& in, Same same) {
     return at == in.end() ? nullptr : &*at;
 }
 
-// A structure of NVML's stable C interface, in version 2, which functions with the suffixes _v2 and _v3 fill.
+// Version 2 of a structure of NVML's stable C interface; the functions with the suffixes _v2 and _v3 fill it.
 struct process_info {
     unsigned pid;
     unsigned long long bytes;  // all ones: not available
@@ -243,8 +243,7 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
         report_ = std::move(seats);
         run_state_ = std::move(whole);
         hosts_ = std::move(hosts);
-        // If there is no reply, the old names are kept: they are still valid, because a run's rings do not
-        // change.
+        // If there is no reply, the old names are kept; they stay valid, because a run's rings do not change.
         if (answer) ring_names_ = std::move(names);
     }
     next_ps_ns_ = now_ns() + ps_every_ns;

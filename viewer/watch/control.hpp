@@ -49,11 +49,11 @@ private:
 // contain states that the control block does not contain, and the stages of other hosts, whose control blocks
 // are not available here.
 
-/// A process of a stage, or a vacant seat of it, on this host or another one. A field is empty if its value
-/// is not known.
+/// A process of a stage, or a vacant seat of a stage, on this host or another one. A field is empty if its
+/// value is not known.
 struct seat_report : run::ps_stage {
     std::string label;  ///< name of the process in commands: "fragment.1", "b/sink"
-    u64 gpu_bytes = 0;  ///< GPU memory on all GPUs of this host; 0: none, or unknown
+    u64 gpu_bytes = 0;  ///< GPU memory of the process, summed over all GPUs of this host; 0: none, or unknown
     [[nodiscard]] bool is_paused() const noexcept { return state == "stopped"; }
     [[nodiscard]] std::optional<telemetry::stage_shares> shares() const noexcept;
 };
@@ -78,7 +78,7 @@ struct host_report : run::ps_host {
 
 struct command {
     run::request what;
-    u64 ticket = 0;  ///< chosen by the sender, and returned with the reply
+    u64 ticket = 0;  ///< a number that the sender chooses; the reply contains it too
 };
 /// "kill fragment", "hang fragment", "set".
 [[nodiscard]] std::string describe(const command& c);
@@ -87,12 +87,12 @@ struct reply {
     command asked;
     bool ok = false;
     std::string message;
-    /// refused only temporarily: there is no room for another change until frames have used the pending
+    /// the refusal is temporary: there is no room for another change until frames have used the pending
     /// changes
     bool later = false;
 };
 
-/// The part of the `ps` report that is about the whole run.
+/// The part of the `ps` report that describes the run as a whole.
 struct run_report {
     std::string state;                   ///< "running", "paused", "waiting", ...; "": not known yet
     std::string state_text;              ///< "waiting: fragment is down"
@@ -107,16 +107,16 @@ public:
     control_client(const control_client&) = delete;
     control_client& operator=(const control_client&) = delete;
 
-    /// Sets the socket of the supervisor to which requests are sent ("": none), and its run. If a supervisor
-    /// of another run listens there, it refuses the requests.
+    /// Sets the run, and the socket of the supervisor to which requests are sent ("": there is none). If a
+    /// supervisor of another run listens there, it refuses the requests.
     void aim(const std::string& socket_path, const std::string& run_id);
     void send(command c);
     [[nodiscard]] std::vector<reply> take_replies();
     /// The stages of this host; empty: not known yet.
     [[nodiscard]] std::vector<seat_report> report();
     [[nodiscard]] run_report run_state();
-    /// Returns additional names of rings, as last reported: maps the name STAGE.OUTPUT of a stage's first
-    /// output to the ring's name.
+    /// Returns the additional names of rings that were reported last: a map from the name STAGE.OUTPUT of a
+    /// stage's first output to the ring's name.
     [[nodiscard]] std::map<std::string, std::string> other_ring_names();
     /// Returns the other hosts of the pipeline; empty if there are none, or if they are not known yet.
     [[nodiscard]] std::vector<host_report> hosts();
@@ -126,9 +126,9 @@ public:
     /// Called if the run has a new control block: discards the earlier reply and requests the parameters
     /// again.
     void ask_parameters_again();
-    /// Blocks until every command that was sent has been answered, but at most for `seconds`.
+    /// Blocks until all commands that were sent have been answered, for at most `seconds` seconds.
     void flush(f64 seconds);
-    /// Sends one command in the caller's thread and blocks until it is answered, but at most 5 s. Never
+    /// Sends one command in the caller's thread and blocks until it is answered, for at most 5 s. Never
     /// throws.
     [[nodiscard]] static reply ask(const std::string& path, const std::string& run_id, const command& c);
 
@@ -138,8 +138,8 @@ private:
         bool operator==(const target&) const = default;
     };
     struct queued_command {
-        target to;  ///< the target when the command was given, so that the command is not sent to a run that
-                    ///< the window shows later
+        target to;  ///< the target at the time when the user gave the command, so that the command is not
+                    ///< sent to a run that the window shows later
         command what;
     };
     /// What the thread does next. After each task, the thread calls next_task() again.
@@ -161,7 +161,7 @@ private:
     std::map<std::string, std::string> ring_names_;
     std::unique_ptr<run::parameter_state> parameters_;
     u64 question_ = 0;              ///< number of the latest request; replies to older requests are discarded
-    std::string reported_problem_;  ///< the problem with this target's parameters that was reported last
+    std::string reported_problem_;  ///< the last reported problem with the parameters of this target
     u64 next_parameters_ns_ = 0, next_ps_ns_ = 0;
     bool stop_ = false, busy_ = false;
     std::thread thread_;

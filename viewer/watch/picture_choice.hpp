@@ -1,5 +1,5 @@
 #pragma once
-// The picture that the viewer shows: the choice of it, the data that its frame carries, and saving it as a
+// The picture that the viewer shows: how it is chosen, which data its frame carries, and how it is saved as a
 // file.
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct plane_choice {
 };
 struct picture_choice {
     plane_choice first;
-    std::optional<plane_choice> compare = {};  ///< another ring; its picture is on the right
+    std::optional<plane_choice> compare = {};  ///< another ring, whose picture is shown on the right
     bool operator==(const picture_choice&) const = default;
 };
 /// The styles of the first picture and of the picture next to it.
@@ -50,10 +50,10 @@ struct picture_styles {
 
 /// One of the pictures that are shown.
 struct shown_picture {
-    std::string stage, plane, type;   ///< type: type of the plane's elements, "f32"
+    std::string stage, plane, type;   ///< `type` is the type of the plane's elements, e.g. "f32"
     std::vector<std::string> planes;  ///< all planes of this ring that can be shown
-    /// position in the whole image, in pixels of the whole image; each pixel of this picture is shown as
-    /// `zoom` x `zoom` of these pixels
+    /// position in the whole image, in pixels of the whole image; `zoom` x `zoom` of these pixels show one
+    /// pixel of this picture
     u32 x = 0, y = 0, width = 0, height = 0, zoom = 1;
     u64 ring_sequence = 0;
     picture_scale scale;
@@ -67,7 +67,7 @@ struct pointed_pixel {
     std::string text;  ///< the exact value
 };
 
-/// The picture's name for users: "fragment depth f32 · frame 12".
+/// Returns the picture's name for users: "fragment depth f32 · frame 12".
 [[nodiscard]] std::string name_of(const shown_picture& p);
 
 // Text forms of a choice, as they are written on a command line and in the dashboard.
@@ -75,8 +75,8 @@ struct pointed_pixel {
 [[nodiscard]] plane_choice plane_from_text(std::string_view text);
 /// "auto", "extremes", or "LOW..HIGH".
 [[nodiscard]] std::string range_text(const picture_style& style);
-/// Returns false, and leaves `style` unchanged, if the text has none of these forms or LOW is not less than
-/// HIGH.
+/// If the text has none of these forms, or if LOW is not less than HIGH, returns false and leaves `style`
+/// unchanged.
 [[nodiscard]] bool read_range(std::string_view text, picture_style& style);
 /// "auto" or a map's name.
 [[nodiscard]] std::string colours_text(const picture_style& style);

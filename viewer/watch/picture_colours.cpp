@@ -71,7 +71,8 @@ limits extremes_of(const plane_picture& p, const std::byte* from, picture_part p
 template <typename Read>
 limits usual_of(const plane_picture& p, const std::byte* from, picture_part part, const Read& read) {
     const u64 channels = std::min(p.channels, 3U), all = u64{part.width} * part.height * channels;
-    const u64 step = std::max<u64>(1, all / most_samples | 1U);  // odd, so that the sampled columns vary
+    const u64 step = std::max<u64>(1, all / most_samples | 1U);  // an odd number, so that the samples of
+                                                                 // different rows are in different columns
     std::vector<f64> seen;
     seen.reserve(all / step + 1);
     for (u64 k = 0; k < all; k += step) {
@@ -86,8 +87,8 @@ limits usual_of(const plane_picture& p, const std::byte* from, picture_part part
     std::nth_element(seen.begin(), low, seen.end());
     const f64 lowest = *low;
     std::nth_element(seen.begin(), high, seen.end());
-    // If all values except a few are the same, the few are often what the user searches for, so the whole
-    // range is used.
+    // If all values except a few are the same, the user is often interested in these few, so the whole range
+    // is used.
     return lowest < *high ? limits{lowest, *high} : extremes_of(p, from, part, read);
 }
 
@@ -103,7 +104,7 @@ limits range_of(const plane_picture& p, const std::byte* from, const picture_sty
     return usual_of(p, from, part, read);
 }
 
-/// Maps a value to a step of the scale, 0 to 255, and counts the values that are outside the scale.
+/// Maps each value to a step of the scale, 0 to 255, and counts the values that are outside the scale.
 class steps {
 public:
     explicit steps(picture_scale& s)
@@ -122,7 +123,7 @@ public:
 
 private:
     picture_scale* scale_;
-    f64 half_;  ///< 0.5 if the size of the range exceeds an f64, else 1
+    f64 half_;  ///< 0.5 if the size of the range is too large for an f64, 1 if it is not
     f64 span_;
 };
 

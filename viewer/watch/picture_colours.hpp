@@ -1,6 +1,7 @@
 #pragma once
 // Maps a value to a colour. There are two maps, grey and viridis. In viridis, equal steps of the value appear
-// as equal steps, also in greyscale print and for most people with a colour vision deficiency.
+// as equal steps of the colour. This is also true in greyscale print and for most people with a colour vision
+// deficiency.
 
 #include <array>
 #include <cstddef>
@@ -30,13 +31,13 @@ inline constexpr colour no_number_colour{255, 0, 255};
 /// Returns the map in 256 steps; the first step is the colour of 0, and the last step is the colour of 1.
 [[nodiscard]] const std::array<colour, 256>& table_of(colour_map map) noexcept;
 
-// Converts the bytes of a plane to the colours of a picture, and returns the scale: the values that the first
-// and the last colour stand for, and the number of values outside the range. NaN and the infinities have
-// separate colours and do not affect the range. The unused part of a plane is black and is not counted.
+// Converts the bytes of a plane to the colours of a picture. Also returns the scale: the values that the
+// first and the last colour represent, and the number of values outside this range. NaN and the infinities
+// have separate colours and do not affect the range. The unused part of a plane is black and is not counted.
 
 enum class range_choice : u8 {
-    automatic,  ///< for 8 bit and bool, the type's whole range; for other types, the range of the values
-                ///< without the lowest and the highest 0.5 %
+    automatic,  ///< for types of 8 bits and for bool, the type's whole range; for other types, the range of
+                ///< the values except the lowest 0.5 % and the highest 0.5 %
     extremes,   ///< the range from the frame's smallest to its largest value
     fixed,
 };
@@ -51,9 +52,11 @@ struct picture_style {
 /// The scale of a picture.
 struct picture_scale {
     bool of_values = false;  ///< false: the frame itself contains colours
-    f64 low = 0, high = 0;   ///< values of the first and the last colour; equal if all values are the same
+    f64 low = 0, high = 0;   ///< the values that the first and the last colour represent; they are equal if
+                             ///< all values are the same
     colour_map colours = colour_map::grey;
-    u64 below = 0, above = 0;  ///< number of values outside the range; they have its first or last colour
+    u64 below = 0, above = 0;  ///< number of values outside the range; these values have the first or the
+                               ///< last colour
     u64 nan = 0, infinite = 0;
     bool operator==(const picture_scale&) const = default;
 };
@@ -62,12 +65,12 @@ struct picture_scale {
 /// CPU must be able to read; `used`: the part of the picture that is in use; the other part is drawn black.
 picture_scale to_rgba(const plane_picture& p, const std::byte* from, std::byte* to,
                       const picture_style& style = {}, picture_part used = {});
-/// Blackens the unused part of existing RGBA8 pixels.
+/// Draws the unused part of a picture, which already consists of RGBA8 pixels, black.
 void blacken_unused(u32 width, u32 height, picture_part used, std::byte* rgba);
 
-/// The exact value of a pixel: "1.25", "R 12 G 13 B 14 A 255", "Y 16 U 128 V 128".
+/// Returns the exact value of a pixel as text: "1.25", "R 12 G 13 B 14 A 255", "Y 16 U 128 V 128".
 [[nodiscard]] std::string pixel_text(const plane_picture& p, const std::byte* from, u32 x, u32 y);
-/// A value of a scale in few digits: "0.5", "1.25e+06".
+/// Returns a value of a scale as text with few digits: "0.5", "1.25e+06".
 [[nodiscard]] std::string scale_text(f64 value);
 /// Describes the values outside the scale: "12 below, 3 above, 7 NaN, 1 infinite"; "": there are none.
 [[nodiscard]] std::string beyond_text(const picture_scale& s);

@@ -128,7 +128,7 @@ std::string value_text(element type, const std::byte* at) {
     switch (type) {
         case element::bool_:
             return *at != std::byte{0} ? "true" : "false";
-        case element::u64_:  // an f64 cannot represent all digits of this type
+        case element::u64_:  // converted separately, because an f64 cannot represent all digits of this type
             return fmt::format("{}", bits_of<u64>(at));
         case element::i64_:
             return fmt::format("{}", bits_of<i64>(at));

@@ -38,8 +38,8 @@ template <typename T>
     return value;
 }
 
-/// Calls `use` with a function that reads an element of this type: (const std::byte*) -> f64. `use` can
-/// process a whole plane, so that the type is dispatched once and not per element.
+/// Calls `use` with a function that reads an element of this type: (const std::byte*) -> f64. If `use`
+/// processes a whole plane, the type is dispatched only once, and not for each element.
 template <typename Use>
 void with_reader(ring::element type, Use&& use) {
     using ring::element;
@@ -96,9 +96,9 @@ void with_reader(ring::element type, Use&& use) {
 // others contain values, which are mapped to colours (picture_colours.hpp). NV12 (luma per pixel, two chroma
 // values per 2 x 2 pixels) is recognised by name: one plane "nv12" u8[rows * 3 / 2, columns], or two planes
 // "y" u8[rows, columns] and "uv" u8[rows / 2, columns / 2, 2] or u8[rows / 2, columns]. Planes with other
-// names are NV12 if the type of the frame format contains "nv12". The format's constants may specify more:
-// "yuv_matrix" 601, 709 or 2020 (default: 709 from 720 rows on, 601 below), "full_range" 1 (default: 16 to
-// 235).
+// names are NV12 if the type of the frame format contains "nv12". Two constants of the format may describe
+// the colours: "yuv_matrix" 601, 709 or 2020 (default: 709 from 720 rows on, 601 below), "full_range" 1
+// (default: 16 to 235).
 
 enum class picture_kind : u8 {
     rgba,     ///< the bytes are already RGBA8
@@ -118,7 +118,7 @@ struct plane_picture {
     picture_kind kind = picture_kind::values;
     ring::element type = ring::element::u8_;
     u32 width = 0, height = 0, channels = 1;
-    u64 offset = 0, bytes = 0;  ///< range of bytes in the slot that contains the whole picture
+    u64 offset = 0, bytes = 0;  ///< the range of the slot's bytes that contains the whole picture
     u64 row_bytes = 0, pixel_bytes = 0, channel_bytes = 0;
     std::size_t index = 0;  ///< index of the plane in the format; if there are two planes, index of the first
     u32 row_dimension = 0;  ///< the dimension of the rows; the next one has the columns
@@ -130,11 +130,11 @@ struct plane_picture {
     [[nodiscard]] const std::byte* at(const std::byte* begin, u32 x, u32 y, u32 channel = 0) const noexcept {
         return begin + y * row_bytes + x * pixel_bytes + channel * channel_bytes;
     }
-    /// The used part, from the frame header's `used`.
+    /// Returns the used part, which it takes from the frame header's `used`.
     [[nodiscard]] picture_part used_of(const ring::frame_format& f, const shm::used_extents& used) const;
 };
 
-/// Every picture of a ring.
+/// Returns all pictures of a ring.
 [[nodiscard]] std::vector<plane_picture> pictures_of(const ring::frame_format& format);
 /// Returns the picture with that name, or nullopt if there is none. If the name is "", returns the picture
 /// "color" if it is RGBA8, otherwise the first picture.

@@ -1,6 +1,6 @@
 #pragma once
-// A thread that takes a snapshot of the run every few milliseconds. This is more often than the window draws,
-// so that no death between two drawn frames is missed and the timeline has no gaps. Read-only.
+// A thread that takes a snapshot of the run every few milliseconds. Snapshots are taken more often than the
+// window draws, so that no death between two drawn frames is missed and the timeline has no gaps. Read-only.
 
 #include <condition_variable>
 #include <mutex>

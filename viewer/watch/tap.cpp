@@ -133,8 +133,8 @@ bool tap::take_pair() {
     if (!leads && !ahead.take(a)) return false;
     const u64 began = now_ns();
     if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
-    // If the frame can't arrive in the other ring any more, it was there before it reached this ring, or both
-    // rings are equally fast. The other ring then leads.
+    // If the frame can no longer arrive in the other ring, it was in the other ring first, or both rings get
+    // their frames equally fast. From now on the other ring leads.
     if (leads && !trailing.may_arrive(a.ring_sequence)) compared_leads_ = !compared_leads_;
     while (trailing.may_arrive(a.ring_sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
         const u32 seen = shm::ticket(trailing.bell());
@@ -292,7 +292,8 @@ shown_picture ring_tap::about() const {
     return out;
 }
 
-// The kind of the ring's memory determines the device: the CPU reads host memory even if a GPU fills it.
+// The kind of the ring's memory determines the device: host memory is read by the CPU, even if a GPU fills
+// it.
 void ring_tap::open_device(const run::mapped_ring& ring, interop_maker make, picture_way way) {
     const bool gpu = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id;

@@ -5,10 +5,10 @@
 // millisecond. The thread also computes the colours. The public functions must be called in the window's
 // thread. The constructor throws error if the supervisor does not answer, if there is no such picture, or if
 // this process does not have the device. poll() throws device_error if the GPU failed. Two pictures show the
-// same frame if possible. A frame is seldom in two rings at once. So the tap takes it from the ring that it
-// reaches first, and then waits until the frame arrives in the other ring or can no longer arrive there. If
-// no such pair is found within half a second, the newest frame of each ring is shown, and note() reports
-// this. If a ring has no new frame, its last frame remains visible.
+// same frame if possible. A frame is seldom in two rings at once. So the tap takes a frame from the ring in
+// which it arrives first, and then waits until the same frame arrives in the other ring or can no longer
+// arrive there. If no such pair is found within half a second, the newest frame of each ring is shown, and
+// note() reports this. If a ring has no new frame, its last frame remains visible.
 
 #include <condition_variable>
 #include <memory>
@@ -23,9 +23,10 @@
 
 namespace carousel::viewer {
 
-// The viewer's interface to CUDA-GL interop, by which a frame gets from ring memory into a GL texture without
-// leaving the GPU. The current GL context must be on the same GPU; if it is not, the frame is copied through
-// page-locked host memory instead. To be called only in the window's thread, with its GL context current.
+// The viewer's interface to CUDA-GL interop, which copies a frame from ring memory into a GL texture within
+// the GPU. The current GL context must be on the same GPU; if it is not, the frame is copied through
+// page-locked host memory instead. All functions must be called in the window's thread while its GL context
+// is current.
 
 class interop {
 public:
@@ -38,8 +39,8 @@ public:
     virtual void show(unsigned texture, u32 width, u32 height) = 0;
 };
 
-/// A function that creates an interop, or returns null and sets `why_not`. It is passed to the tap, so that
-/// the tap does not depend on GL; a null pointer instead of the function means that there is no GL.
+/// A function that creates an interop, or returns null and sets `why_not`. The tap gets this function as an
+/// argument, so that it does not depend on GL. If there is no GL, the argument is a null pointer.
 using interop_maker = std::unique_ptr<interop> (*)(const device::device_id& device, u64 bytes,
                                                    std::string& why_not);
 
@@ -57,7 +58,7 @@ void stay_outside_mps() noexcept;
 enum class picture_way : u8 {
     best,     ///< interop if it is available, otherwise a copy
     interop,  ///< CUDA-GL interop; without it there is no picture
-    copy,     ///< a copy through host memory, even if interop is available, for comparison
+    copy,     ///< for comparison: a copy through host memory, even if interop is available
 };
 
 /// A frame taken from the ring.
@@ -91,7 +92,7 @@ public:
 
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
     [[nodiscard]] const plane_picture& picture() const noexcept { return picture_; }
-    /// Describes the way of a frame to the screen, and why no more direct way is used.
+    /// Describes how a frame gets to the screen, and why no more direct way is used.
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] bool on_gpu() const noexcept { return interop_ != nullptr; }
     /// Moves the frame into the texture. Only for interop, and in the window's thread.
@@ -145,7 +146,7 @@ public:
     /// Returns the last complete frame as RGBA8, top row first; null if interop is used.
     [[nodiscard]] const std::byte* pixels() const noexcept;
     [[nodiscard]] bool on_gpu() const noexcept { return first_->on_gpu(); }
-    /// Describes the way of a frame to the screen, and why no more direct way is used.
+    /// Describes how a frame gets to the screen, and why no more direct way is used.
     [[nodiscard]] const std::string& path() const noexcept { return first_->path(); }
     /// Returns the time from the lease of the shown frame in the ring to its release.
     [[nodiscard]] f64 copy_ms() const noexcept { return front_.frame[0].took_ms + front_.frame[1].took_ms; }

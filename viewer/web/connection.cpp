@@ -73,7 +73,8 @@ void connection::set_incomplete(bool incomplete) {
 void connection::close_incomplete() {
     set_incomplete(false);
     error_code ignored;
-    stream_.socket().close(ignored);  // the pending read then fails, which releases this connection
+    stream_.socket().close(ignored);  // this makes the pending read fail, and the failed read releases this
+                                      // connection
 }
 
 void connection::read() {
@@ -140,8 +141,8 @@ void connection::route(std::string_view path, std::string_view query) {
                       "/parameters and POST /parameters/reset");
     const u64 now = now_ns();
     if (path == "/") {
-        // The dashboard loads no resource from another site, and no other site may embed it in a frame
-        // (clickjacking).
+        // These headers forbid the dashboard to load resources from another site, and other sites to embed it
+        // in a frame (clickjacking).
         respond({status::ok,
                  "text/html; charset=utf-8",
                  dashboard_html(),
@@ -310,7 +311,7 @@ void connection::ask_supervisor(run::request what) {
     boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here,
                                      c = command{std::move(what)}] {
         const reply r = control_client::ask(socket, run_id, c);
-        // Reads the block now, because the last view may be a tenth of a second old.
+        // Reads the block again, because the last view may be a tenth of a second old.
         const u64 from = std::holds_alternative<run::set_request>(c.what) && here
                              ? telemetry::read_snapshot(here->observed->block()).parameter_from
                              : 0;

@@ -30,8 +30,8 @@ public:
     void close_incomplete();
     /// Returns the name that a client of the stream has chosen for itself (?viewer=), or "".
     [[nodiscard]] const std::string& viewer() const noexcept { return viewer_; }
-    /// Offers a new picture to the stream. The picture is sent now or, if the last picture is still in
-    /// transit, after that one. A newer picture that is offered until then replaces it.
+    /// Offers a new picture to the stream. If no picture is in transit, it is sent now; if one is, it is sent
+    /// after that one, unless a newer picture has been offered by then.
     void offer(const pictures::jpeg_ptr& picture);
 
 private:
@@ -76,7 +76,7 @@ private:
     pictures::jpeg_ptr next_,
         under_way_;        ///< next_: the next picture to send; under_way_: the picture being sent
     std::string part_;     ///< header of the part being sent
-    char sink_[256] = {};  ///< for bytes that a client of the stream sends, which are discarded
+    char sink_[256] = {};  ///< buffer for the bytes that a client of the stream sends; they are discarded
 };
 
 }  // namespace carousel::viewer::web

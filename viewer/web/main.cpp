@@ -83,8 +83,8 @@ void leave_record(const options& o, const http_address& address) {
     }
 }
 
-/// The dashboard of a run ends when its supervisor ends it. If that supervisor was killed, the dashboard
-/// continues, like the stages, and ends with the run.
+/// The run's supervisor ends the dashboard. If that supervisor was killed, the dashboard continues, like the
+/// stages, and ends when the run ends.
 bool still_needed(web::watcher& watcher, pid_t started_by) {
     if (::getppid() == started_by) return true;
     return watcher.with_view([](const web::view& v) { return v.phase == web::run_phase::running; });

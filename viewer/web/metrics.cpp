@@ -27,7 +27,7 @@ public:
         name_ = name;
         fmt::format_to(std::back_inserter(text_), "# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
     }
-    /// `labels`: Returns `stage="fragment"` or ""; follows the pipeline's label.
+    /// `labels`: the text that follows the label of the pipeline: `stage="fragment"` or "".
     void value(const std::string& labels, f64 v, const char* suffix = "") {
         fmt::format_to(std::back_inserter(text_), "{}{}{{pipeline=\"{}\"{}{}}} {}\n", name_, suffix,
                        pipeline_, labels.empty() ? "" : ",", labels, v);
@@ -84,7 +84,8 @@ void stages(writer& w, const snapshot& s) {
                [](const stage& st) { return seconds(st.time.wait_turn_ns); });
 }
 
-// Metrics of the other hosts of the pipeline; the counters of their stages are in their own metrics.
+// Metrics about the other hosts of the pipeline. The counters of those hosts' stages are not among them: each
+// host has them in its own metrics.
 void hosts(writer& w, const std::vector<host_report>& all) {
     if (all.empty()) return;
     w.family("carousel_host_up", "gauge", "1 while another host of the pipeline answers.");

@@ -126,7 +126,7 @@ void pictures::loop() {
             }
         }
         const u64 now = viewed_ns_ = now_ns();
-        // Drops a frame that the tap took while there were no viewers, because it is old.
+        // If the tap has taken a frame while there were no viewers, drops this frame, because it is old.
         if (std::exchange(idle, false) && tap_) tap_->refresh();
         bool fresh = false;
         if (now >= next_ns) fresh = take(now);
@@ -168,8 +168,8 @@ bool pictures::take(u64 now) {
     }
 }
 
-// If another ring or plane is chosen, a new tap is opened. Another range or colour map applies from the next
-// frame on.
+// If another ring or plane is chosen, a new tap is opened. If another range or colour map is chosen, it is
+// used from the next frame on.
 void pictures::follow_request() {
     const picture_request request = status().request;
     if (request == opened_) return;

@@ -31,11 +31,11 @@ private:
     void* handle_;
 };
 
-// Pictures for the dashboard. The picture thread takes them only while a client needs them. If there are no
-// clients, no frame is leased, copied or encoded, and after half a minute the tap is closed as well (and with
-// it, on a GPU, its context). Each picture is the tap's newest complete frame; the last picture is kept
-// during crashes and after the end of the run. Functions may be called from any thread. Callbacks run in the
-// picture thread and must not block.
+// Pictures for the dashboard. The picture thread takes pictures only while a client needs them. If there are
+// no clients, no frame is leased, copied or encoded. After half a minute without clients the tap is closed,
+// too; on a GPU this also destroys its context. Each picture is the tap's newest complete frame; the last
+// picture is kept during crashes and after the end of the run. Functions may be called from any thread.
+// Callbacks run in the picture thread and must not block.
 
 struct jpeg_picture {
     u64 ring_sequence = 0;
@@ -50,7 +50,7 @@ struct png_answer {
 struct picture_status {
     u32 width = 0, height = 0;  ///< 0: none yet
     u64 ring_sequence = 0, taken_ns = 0;
-    std::vector<shown_picture> shown;  ///< one, or two side by side
+    std::vector<shown_picture> shown;  ///< the pictures that are shown: one, or two side by side
     std::string note;                  ///< why two pictures do not show the same frame; "": they do
     picture_request request;
     u32 streams = 0;
@@ -81,7 +81,7 @@ public:
     /// Calls `fn` with the pixel of the last picture taken, in the format of pixel_json(). Returns false if
     /// too many requests are pending.
     [[nodiscard]] bool ask_pixel(u32 x, u32 y, on_pixel fn);
-    /// Selects the picture; takes effect with the next picture that is taken.
+    /// Selects the picture; the choice is used from the next picture on that is taken.
     void show(const picture_request& request);
     [[nodiscard]] picture_status status();
 

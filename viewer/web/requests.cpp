@@ -23,11 +23,11 @@ std::string lower(std::string_view text) {
     return out;
 }
 
-/// The keys, in the order in which they are applied: a ring is applied before its plane, regardless of their
-/// order in the body.
+/// The keys in the order in which they are applied. The order in the body has no effect: a ring is always
+/// applied before its plane.
 constexpr const char* picture_keys[] = {"stage",   "plane",         "range",         "colours",
                                         "compare", "compare_plane", "compare_range", "compare_colours"};
-constexpr int ramp_colours = 17;  ///< number of colours that a client gets to draw the scale
+constexpr int ramp_colours = 17;  ///< number of colours from which a client draws the scale
 
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
@@ -210,8 +210,8 @@ std::string pixel_json(const std::optional<pointed_pixel>& p, const std::vector<
 
 json parameters_of(const view& v) {
     const ring::parameter_schema& schema = v.schema;
-    // When the block was recreated and the supervisor has not reported its schema yet, the old schema may not
-    // match the new bytes.
+    // If the block was recreated and the supervisor has not reported the new schema yet, the old schema may
+    // not match the new bytes.
     if (v.phase == run_phase::waiting || !schema || schema.bytes != v.snap.parameter_bytes ||
         schema.bytes > v.snap.parameters.size())
         return {};

@@ -15,20 +15,20 @@
 namespace carousel::viewer::web {
 
 // The checks that a request passes before it is answered. The dashboard is for the users of this machine. If
-// a request's Host header is neither an IP address nor a name of this machine, the name of another site
-// resolves to this machine's address (DNS rebinding). Such a request is refused, except for paths that any
-// monitoring system may read. Actions also need the token, which no other site knows (core/secret.hpp).
+// a request's Host header is neither an IP address nor a name of this machine, it is the name of another site
+// that resolves to this machine's address (DNS rebinding). Such a request is refused, except for paths that
+// any monitoring system may read. Actions also need the token, which no other site knows (core/secret.hpp).
 
 /// True if `host`, the value of the Host header, is an IP address, "localhost", this machine's own name or
 /// one of `names` (--http-host), with or without a port. Case is ignored.
 [[nodiscard]] bool is_own_host(std::string_view host, const std::vector<std::string>& names = {});
-/// True for /metrics, /healthz and /readyz, which are available for any Host.
+/// True for /metrics, /healthz and /readyz, which are answered whatever Host the request has.
 [[nodiscard]] bool is_open_to_any_host(std::string_view path) noexcept;
 
 /// A request target in one of the forms that a server must accept (RFC 9112, 3.2).
 struct request_target {
-    std::string_view authority;  ///< host and port of the absolute form, which override the Host header; ""
-                                 ///< for the origin form
+    std::string_view authority;  ///< the host and port in a target of the absolute form, which override the
+                                 ///< Host header; "" if the target has the origin form
     std::string_view path, query;
 };
 /// Splits "/status.json?x=1" or "http://host:8080/status.json?x=1"; nullopt for any other form.

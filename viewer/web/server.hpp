@@ -12,13 +12,14 @@
 //
 // Only one picture at a time is in transit to a client of the stream, so a slow client misses pictures; a
 // client that accepts no bytes for 20 s is disconnected. The numbers of connections and streams, sizes and
-// times are limited. If there is no free connection, the connection whose request has been incomplete for
-// longest is closed, so that slow clients cannot exclude others.
+// times are limited. If all connections are in use, the one whose request has been incomplete for the longest
+// time is closed, so that slow clients cannot exclude others.
 //
 // A request whose Host is not a name of this machine is refused, except for /metrics, /healthz and
-// /readyz (requests.hpp). An HTTP/1.1 request without a Host, and any request with two, is answered by 400
-// (RFC 9112, 3.2). An action needs the token in the header X-Carousel-Token or "Authorization: Bearer"; a
-// token in the query of a POST is refused, because logs often contain addresses with their queries.
+// /readyz (requests.hpp). An HTTP/1.1 request without a Host header, and any request with two of them, is
+// answered by 400 (RFC 9112, 3.2). An action needs the token in the header X-Carousel-Token or
+// "Authorization: Bearer"; a token in the query of a POST is refused, because logs often contain addresses
+// with their queries.
 
 #include <functional>
 #include <memory>
@@ -48,7 +49,8 @@ public:
     server(const server&) = delete;
     server& operator=(const server&) = delete;
 
-    /// Returns the address at which the server listens; if the port was 0, with the port that was assigned.
+    /// Returns the address at which the server listens. If the given port was 0, the address contains the
+    /// port that was assigned.
     [[nodiscard]] http_address address() const;
     /// Runs until SIGINT or SIGTERM, or until `tick`, which is called ten times per second, returns false.
     void run(const std::function<bool()>& tick);

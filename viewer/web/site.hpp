@@ -29,12 +29,13 @@ struct site {
     std::set<connection*> streams;      ///< clients of the stream
     std::list<connection*> incomplete;  ///< connections with an incomplete request, the oldest one first
     [[nodiscard]] bool has_stream_of(std::string_view viewer) const noexcept;
-    u32 connections = 0, actions = 0;  ///< connections: number of open ones; actions: number of those that
-                                       ///< the supervisor has not answered yet
+    u32 connections = 0, actions = 0;  ///< connections: the number of open connections; actions: the number
+                                       ///< of actions that the supervisor has not answered yet
     bool closing = false;
     boost::asio::io_context io{1};
     pictures shots;                      ///< its picture thread posts tasks to `io`
-    boost::asio::thread_pool asking{1};  ///< for requests to the supervisor, which block
+    boost::asio::thread_pool asking{1};  ///< the thread that sends requests to the supervisor, because such a
+                                         ///< request blocks
 };
 
 // The dashboard as one text, which loads no other resource. CMake assembles it from dashboard.html,

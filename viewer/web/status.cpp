@@ -167,7 +167,7 @@ json ring_json(const view& v, std::size_t k) {
             {"readers", readers_json(v, l)}};
 }
 
-/// Number of frames, and frames per second, of the slowest sink.
+/// The slowest sink's number of frames, and its frames per second.
 struct delivery {
     u64 frames = 0;
     f64 per_second = 0;
@@ -195,7 +195,7 @@ std::string text_of_limit(const view& v, const telemetry::bottleneck& limit) {
     return telemetry::describe(limit, v.snap.stage_name(limit.stage), v.snap.fps);
 }
 
-/// Returns the state, and a text with the state and the stages that the run waits for. They are from the
+/// Returns the state, and a text with the state and the stages that the run waits for. Both come from the
 /// supervisor's report or, if there is no report, from the control block.
 std::pair<std::string, std::string> run_state(const view& v) {
     using kind = telemetry::bottleneck::kind;

@@ -1,5 +1,6 @@
 #pragma once
-// A run's state for programs: as JSON, as metrics of Prometheus, and as the answers to probes.
+// A run's state in the forms that programs read: as JSON, as metrics for Prometheus, and as answers to
+// probes.
 
 #include <string>
 
@@ -69,12 +70,12 @@ struct stream_status {
 // of /status.json.
 
 /// Returns the metrics of the run; if there is no run, only "carousel_up 0". `now`: CLOCK_MONOTONIC, ns. The
-/// instance of a stage has the label stage_instance, because Prometheus uses `instance` for the scraped
-/// address and would rename ours to exported_instance.
+/// instance of a stage has the label stage_instance, because Prometheus itself uses the label `instance` for
+/// the scraped address, and would rename a label of that name to exported_instance.
 [[nodiscard]] std::string metrics_text(const view& v, u64 now);
 
-// The answers for probes of a service or container manager. These answers need no token and are made from the
-// last view, so a supervisor that hangs does not delay an answer.
+// The answers to the probes of a service manager or a container manager. These answers need no token and are
+// made from the last view, so a supervisor that hangs does not delay an answer.
 
 struct probe_answer {
     bool ok = false;   ///< 200, else 503
@@ -83,8 +84,8 @@ struct probe_answer {
 
 /// /healthz: false if no run is watched, if no supervisor controls the run, or if the connection has a
 /// problem (view::notice). A run that waits is healthy, and the text contains the reason for the wait
-/// (hindrance()). No probe detects stalls, because the supervisor repairs a stall or ends the run
-/// (stall_timeout_ms).
+/// (hindrance()). No probe checks for stalls, because the supervisor detects a stall and repairs it or ends
+/// the run (stall_timeout_ms).
 [[nodiscard]] probe_answer health(const view& v);
 /// /readyz: true if the run is healthy, every sink has had a frame, no hindrance() exists, and the run is
 /// neither ending nor being rebuilt.

@@ -12,7 +12,8 @@ namespace {
 
 using boost::beast::error_code;
 constexpr auto write_patience = std::chrono::seconds(20);
-constexpr int send_buffer_bytes = 256 * 1024;  // small: buffered pictures would arrive too late
+constexpr int send_buffer_bytes = 256 * 1024;  // a small buffer, because pictures that wait in it would
+                                               // arrive too late
 constexpr std::size_t longest_viewer = 64;
 constexpr std::string_view boundary = "carousel-frame";
 
@@ -49,7 +50,7 @@ void connection::begin_stream(std::string_view query) {
                              });
 }
 
-// Reads from the socket, in order to detect that the client leaves while there are no pictures to send.
+// Reads from the socket, so that it is detected if the client leaves while there is no picture to send.
 void connection::watch_for_end() {
     stream_.expires_never();
     stream_.async_read_some(boost::asio::buffer(sink_),

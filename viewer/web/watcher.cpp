@@ -135,14 +135,15 @@ void watcher::attach(const run::record& r) {
     }
     view_.run = r;
     view_.phase = run_phase::running;
-    view_.led = true;  // assumed until the first check, which follows soon
+    view_.led = true;  // the run is assumed to have a supervisor until the first check, which follows soon
     view_.notice.clear();
     control_.aim(r.socket(), r.run_id);
     begin_with_block();
 }
 
 void watcher::begin_with_block() {
-    sampler_.reset();  // destroyed first, because it reads the block, which mapped_ keeps mapped
+    sampler_.reset();  // destroyed before mapped_ is replaced, because the sampler reads the block that
+                       // mapped_ keeps mapped
     mapped_ = observer_->mapped();
     sampler_ = std::make_unique<sampler>(mapped_->observed->block(), sample_every_ns);
     tracker_ = telemetry::rate_tracker();

@@ -65,7 +65,7 @@ public:
     }
     /// Null while no run is watched.
     [[nodiscard]] std::shared_ptr<const run::mapped_block> attached();
-    /// Watches the run of that name from now on. Returns false if there is no such run, or if a run is being
+    /// Begins to watch the run of that name. Returns false if there is no such run, or if a run is being
     /// watched already.
     [[nodiscard]] bool choose(const std::string& name);
     /// Adds a line to the event log.

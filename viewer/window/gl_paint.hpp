@@ -1,6 +1,6 @@
 #pragma once
 // Draws ImGui's draw data into the bound framebuffer. If the framebuffer keeps its pixels, only the changed
-// part of the window is drawn, otherwise the whole window.
+// part of the window is drawn; if it does not, the whole window is drawn.
 
 #include <epoxy/gl.h>
 #include <imgui.h>
@@ -23,15 +23,16 @@ namespace carousel::viewer {
 
 class gl_paint {
 public:
-    /// `pixels_stay` is true if the framebuffer keeps its pixels until the next frame, and if drawing fewer
-    /// pixels saves time, as on a software GL.
+    /// `pixels_stay` must be true only if two conditions are met: the framebuffer keeps its pixels until the
+    /// next frame, and drawing fewer pixels saves time, as it does if GL runs in software.
     explicit gl_paint(bool pixels_stay) : pixels_stay_(pixels_stay) {}
 
     /// Paints a frame of w x h pixels. If the framebuffer keeps its pixels, paints only the boxes of
     /// redraw::changed() and modifies `data` for that. Returns false if there was nothing to paint.
     bool paint(ImDrawData* data, i32 w, i32 h, u64 picture_version, bool everything) {
         glViewport(0, 0, w, h);
-        const ImU32 ground_color = theme::colors().panel;  // so the panels need no background of their own
+        const ImU32 ground_color = theme::colors().panel;  // the window is cleared to the panels' colour, so
+                                                           // the panels need not draw a background
         const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(ground_color);
         glClearColor(ground.x, ground.y, ground.z, 1);
         const u64 pixels = u64(std::max(0, w)) * u64(std::max(0, h));
@@ -50,7 +51,7 @@ public:
         ground_ = ground_color;
         const std::vector<pixel_box> boxes = redraw_.changed(*data, picture_version, everything);
         if (boxes.empty()) return false;
-        // rounded in the same way as in ImGui's backend
+        // the number is rounded in the same way as in ImGui's backend
         const i32 rows = static_cast<i32>(data->DisplaySize.y * data->FramebufferScale.y);
         glEnable(GL_SCISSOR_TEST);
         for (const pixel_box& b : boxes) {
@@ -77,8 +78,9 @@ private:
     u64 painted_ = 0, all_ = 0;
 };
 
-/// True if GL draws on the CPU, where every pixel takes time from the pipeline's cores. False for GL on top
-/// of Vulkan (zink, whose name contains llvmpipe's), because its next frame is drawn into another image.
+/// True if GL draws on the CPU, where every pixel takes time on the pipeline's cores. False for zink (GL on
+/// top of Vulkan), although its name contains "llvmpipe", because zink draws the next frame into another
+/// image.
 inline bool is_software_gl() {
     const auto* name = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
     if (name == nullptr) return false;

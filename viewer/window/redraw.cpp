@@ -104,7 +104,8 @@ void redraw::scan(const ImDrawData& data, u64 picture_version) {
     });
 }
 
-// Each box is a run of tiles in a row, merged with runs of the same columns in the rows above.
+// A box begins as a run of adjacent tiles in one row. If a run in the next row has the same columns, it is
+// added to the box.
 std::vector<pixel_box> redraw::boxes_of(const std::vector<bool>& wanted) const {
     std::vector<pixel_box> out;
     for (i32 y = 0; y < rows_; ++y)
@@ -123,7 +124,8 @@ std::vector<pixel_box> redraw::boxes_of(const std::vector<bool>& wanted) const {
                 out.push_back(run);
         }
     if (out.size() <= most_boxes) return out;
-    pixel_box all = out.front();  // a single box instead, because each box costs a pass over the triangles
+    pixel_box all = out.front();  // one box that contains all boxes, because each box costs a pass over the
+                                  // triangles
     for (const pixel_box& b : out)
         all = {std::min(all.left, b.left), std::min(all.top, b.top), std::max(all.right, b.right),
                std::max(all.bottom, b.bottom)};
@@ -146,7 +148,7 @@ std::vector<pixel_box> redraw::changed(const ImDrawData& data, u64 picture_versi
                                (everything || now_[k].picture || drawn_[k].picture));
     const std::vector<pixel_box> boxes = boxes_of(wanted);
     drawn_.resize(now_.size());
-    // A merged box may include tiles that were not requested, which are then drawn as well.
+    // The box that contains all boxes may include tiles that were not requested; these are drawn as well.
     for (const pixel_box& b : boxes)
         for (i32 y = b.top / tile; y < (b.bottom + tile - 1) / tile; ++y)
             for (i32 x = b.left / tile; x < (b.right + tile - 1) / tile; ++x) {

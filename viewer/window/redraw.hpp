@@ -22,13 +22,14 @@ struct pixel_box {
 
 class redraw {
 public:
-    static constexpr i32 tile = 64;  ///< pixels; llvmpipe's tiles have the same size and origin
+    static constexpr i32 tile = 64;  ///< side of a tile in pixels; the tiles of llvmpipe have the same size
+                                     ///< and origin
     static constexpr std::size_t most_boxes = 24;
 
-    /// Returns disjoint boxes that contain all differences from the last drawing; from now on these boxes
-    /// count as drawn. `picture_version` identifies the contents of every texture except the font's. If
-    /// `everything` is false, only tiles that contain such a picture, or contained one, are checked; the
-    /// other tiles are checked in the next call with `everything` true.
+    /// Returns disjoint boxes that contain all differences from the last drawing. The caller must draw these
+    /// boxes: they are recorded as drawn. `picture_version` identifies the contents of every texture except
+    /// the font's. If `everything` is false, only tiles that contain such a picture, or contained one, are
+    /// checked; the other tiles are checked in the next call with `everything` true.
     [[nodiscard]] std::vector<pixel_box> changed(const ImDrawData& data, u64 picture_version,
                                                  bool everything);
 

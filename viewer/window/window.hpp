@@ -25,7 +25,8 @@ struct key_press {
 };
 
 struct window_options {
-    i32 width = 1920, height = 1080;  ///< for GLFW: screen units; otherwise pixels
+    i32 width = 1920, height = 1080;  ///< the window's size: for GLFW in screen units, for the other surfaces
+                                      ///< in pixels
     std::string title = "Carousel";
 };
 
@@ -46,8 +47,8 @@ public:
     [[nodiscard]] virtual std::vector<u8> read_pixels(u32& width, u32& height) = 0;
     [[nodiscard]] virtual std::string description() const = 0;
     virtual void set_title(const std::string&) {}
-    /// Waits until the next frame is due, which is `every_ns` after the last one; input may end a long wait
-    /// earlier.
+    /// Waits until the next frame is due, that is, until `every_ns` after the last frame. User input may end
+    /// a long wait earlier.
     virtual void pace(u64 every_ns);
     /// Returns the window's size in screen units, to be stored between runs.
     virtual void size(i32& width, i32& height) const = 0;

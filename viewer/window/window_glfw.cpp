@@ -25,9 +25,10 @@ namespace carousel::viewer {
 namespace {
 
 constexpr u64 frame_ns = ns_per_s / 60;
-constexpr u64 figures_ns = 50 * ns_per_ms;  ///< on a software GL, everything except the picture is painted at
-                                            ///< this interval, unless the window is in use
-constexpr u64 used_ns = 300 * ns_per_ms;    ///< the window counts as in use for this time after an input
+constexpr u64 figures_ns = 50 * ns_per_ms;  ///< if GL runs in software and the window is not in use,
+                                            ///< everything except the picture is painted at this interval
+constexpr u64 used_ns = 300 * ns_per_ms;    ///< the window is treated as in use for this time after each
+                                            ///< input
 
 std::string last_glfw_error() {
     const char* text = nullptr;
@@ -133,7 +134,7 @@ public:
             read_wanted_ || now < used_at_ns_ + used_ns || now >= figures_at_ns_ + figures_ns;
         if (everything) figures_at_ns_ = now;
         const bool painted = paint_->paint(data, w, h, picture_version, everything);
-        if (read_wanted_) {  // before the swap, because after it the back buffer is undefined
+        if (read_wanted_) {  // read before the swap, because after the swap the back buffer is undefined
             pixels_w_ = static_cast<u32>(w);
             pixels_h_ = static_cast<u32>(h);
             pixels_ = read_framebuffer(pixels_w_, pixels_h_);
@@ -174,12 +175,13 @@ public:
         return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
     }
 
-    // A software GL does not wait for a screen, so without this wait the viewer would occupy a core that the
-    // pipeline needs.
+    // If GL runs in software, it does not wait for a screen. Without this wait the viewer would then occupy a
+    // core that the pipeline needs.
     void pace(u64 every_ns) override {
         if (hidden()) every_ns = std::max(every_ns, 6 * frame_ns);
         if (every_ns <= 2 * frame_ns) return window::pace(every_ns);
-        const u64 now = now_ns();  // as nothing changes, the viewer sleeps until there is input
+        const u64 now = now_ns();  // nothing changes until then, so the viewer sleeps, and only input wakes
+                                   // it earlier
         if (now < next_ns_) glfwWaitEventsTimeout(static_cast<f64>(next_ns_ - now) / 1e9);
         next_ns_ = std::max(now_ns(), std::min(next_ns_, now + every_ns)) + every_ns;
     }

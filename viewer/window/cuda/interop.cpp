@@ -1,5 +1,5 @@
-// CUDA-GL interop through a pixel buffer that both share: CUDA writes it and GL copies it into the texture,
-// all on the GPU.
+// CUDA-GL interop through a pixel buffer that CUDA and GL share: CUDA writes the buffer and GL copies it into
+// the texture, both on the GPU.
 #include "viewer/window/window.hpp"
 
 #include <epoxy/gl.h>
@@ -48,7 +48,7 @@ public:
     }
     void copy(device::queue& q, const std::byte* from) override {
         auto* stream = static_cast<cudaStream_t>(q.native_stream());
-        unmap(stream);  // if a copy has failed half-way, the resource is still mapped
+        unmap(stream);  // if a copy has failed after the mapping, the resource is still mapped
         CAROUSEL_CUDA_RUN("the viewer", cudaGraphicsMapResources(1, &resource_, stream));
         mapped_ = true;
         stream_ = stream;
