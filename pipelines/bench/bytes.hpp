@@ -12,10 +12,10 @@
 //   fragment stage  reads the triangles' planes and, for listed triangles, positions and indices; writes the
 //                   picture (4 W H)
 // For a mesh of V vertices and T triangles (read once for all instances), L listed triangles have 12 V min(1,
-// L / T) bytes of positions, 4 L of corners and 12 L of indices. (These numbers are estimates if the listed
-// triangles share vertices more or less than all triangles of the mesh do.) floor_ms = floor_bytes /
-// bandwidth, where bandwidth is that of a large copy on the device: (read + written bytes) / time. A scene
-// that fits in caches can be faster than this "floor".
+// L / T) bytes of positions, 4 L of corners and 12 L of indices. (These numbers are only estimates: the
+// listed triangles may share more or fewer vertices than the triangles of the whole mesh.) floor_ms =
+// floor_bytes / bandwidth, where bandwidth is that of a large copy on the device: (read + written bytes) /
+// time. A scene that fits in caches can be faster than this "floor".
 
 #include <algorithm>
 #include <string_view>

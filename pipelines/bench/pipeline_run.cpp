@@ -57,8 +57,8 @@ std::vector<i32> all_processes() {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// limit of the time until frames flow: a start is slow on a loaded machine, or if GPU contexts are created or
-// a mesh is loaded
+// longest time until frames flow; it is long because a start is slow on a loaded machine, and if GPU contexts
+// are created or a mesh is loaded
 constexpr f64 start_limit_s = 120;
 constexpr f64 end_limit_s = 60;
 constexpr u64 flowing = 3;  // after this number of delivered frames, the pipeline is considered to deliver

@@ -35,8 +35,8 @@ public:
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
     /// The last lines of the run's output.
     [[nodiscard]] std::string last_lines() const;
-    /// Returns the part of the newest output line with `begin` that starts at `begin`; "": there is no such
-    /// line.
+    /// Finds the newest output line that contains `begin`, and returns its text from `begin` on; "": there is
+    /// no such line.
     [[nodiscard]] std::string last_line(const std::string& begin) const;
 
 private:

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns the code in the refusal if it is a valid exit code, otherwise 1.
+/// Returns the exit code that the refusal contains; 1 if the refusal contains no valid exit code.
 int code_of(const run::verdict& v) {
     const i64 code = v.code.value_or(0);
     return code > 0 && code < 126 ? static_cast<int>(code) : exit_code::stage_failed;

@@ -14,7 +14,8 @@ constexpr u32 most_events = 8;
 
 /// Holds a stream until the host has enqueued all work to be measured, so that the GPU does not wait for the
 /// host during the measurement. (A long fill or copy before the work would instead empty the GPU's caches.)
-/// The hold ends after one second, in case the enqueueing of an operation waits for the stream.
+/// The hold ends after one second at the latest, because the enqueueing of an operation may wait for the
+/// stream.
 struct gate {
     std::atomic<bool> open{false};
     static void hold(void* self) {

@@ -53,15 +53,15 @@ public:
 // One stage of the baseline: its objects (one per instance), its buffers, and the marks that other stages
 // wait for.
 
-/// Frames in flight per instance if the file does not set a number: enough for host and device to overlap,
-/// because within one process there are no context switches to hide.
+/// Number of frames in flight per instance if the file does not set it. This number lets host and device
+/// overlap; it can be low because there are no context switches to hide within one process.
 inline constexpr u32 lanes_by_itself = 4;
 
 /// State that all stages of one baseline share.
 struct thread_world {
     std::unique_ptr<device::context> device;
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets;
-    std::vector<std::byte> parameters;  ///< parameters of every frame: they do not change here
+    std::vector<std::byte> parameters;  ///< the parameters, which are the same for every frame here
     std::string runtime_directory;
     f64 fps = 60;
     f64 pace = 0;       ///< the rate at which a source starts frames, in frames per second; 0: as fast as

@@ -1,5 +1,5 @@
 #pragma once
-// Shared parts of the GPU tables: errors that a child can report, the export and the opening of memory of
+// Parts that the GPU tables share: errors that a child can report, functions that export and open memory of
 // each kind, and streams that are held until all work is enqueued. Only children may call these functions:
 // the process that starts them never touches CUDA.
 

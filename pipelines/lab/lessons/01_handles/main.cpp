@@ -1,8 +1,8 @@
-// Sends a handle by each transport that the textbooks use, and shows what remains of it after its maker is
-// killed.
+// Sends a handle by each transport that the textbooks use, and shows what remains of the handle after its
+// maker is killed.
 //
-// The handle has 64 bytes, like CUDA's. Here it is "/proc/PID/fd/N": a name for memory (a memfd) that another
-// process can open while the maker is alive; a legacy CUDA handle works in the same way.
+// The handle has 64 bytes, like CUDA's. Here the handle is "/proc/PID/fd/N": a name for memory (a memfd) that
+// another process can open while the maker is alive; a legacy CUDA handle works in the same way.
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -200,7 +200,8 @@ int main(int argc, char** argv) {
     if (probe >= 0) close(probe), shm_unlink(shm_name.c_str());
     for (int r = 0; r < transports; ++r) {
         if (r == posix && probe < 0) continue;
-        std::fflush(stdout);  // otherwise a child would print what the parent has buffered
+        std::fflush(stdout);  // a child must not inherit buffered output, because it would print that output,
+                              // too
         try_transport(static_cast<transport>(r));
     }
     std::fflush(stdout);

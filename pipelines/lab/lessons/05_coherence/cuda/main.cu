@@ -23,7 +23,8 @@ using lesson::start_mps_daemon;
 
 // The timeouts of all waits add up to 86 s, the lesson's limit is 90 s; a normal run takes about ten.
 constexpr int both_ms = 13'000;
-constexpr unsigned line = 32, data_words = 64;  // distance of independent words; words per message
+constexpr unsigned line = 32, data_words = 64;  // distance between independent words; number of words per
+                                                // message
 enum { plain, as_volatile, relaxed, acquire, kinds };
 const char* const names[kinds] = {"plain", "volatile", "relaxed", "acquire"};
 
