@@ -16,7 +16,8 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t max_changes = 500;
 constexpr u64 log_every_ns = ns_per_s;
-/// stored in the copy if the word is damaged: the copy is then not used to repair the word
+/// This value is stored in the copy if the block's word is damaged; the copy is then not used to repair the
+/// word.
 constexpr u64 unknown_state = 1;
 
 /// Returns the lowest frame that can still be produced.

@@ -46,7 +46,8 @@ std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_s
 std::string long_wait(const shm::control_block& c, const process& p, u64 now) {
     constexpr u64 long_ms = 1000, recent_ns = 200 * ns_per_ms;
     const shm::incarnation& e = c.entry[p.incarnation.entry];
-    if (now > ring::load(e.heartbeat_ns) + recent_ns) return "";  // stopped: the wait may be over
+    // the process is stopped, so its word may be out of date
+    if (now > ring::load(e.heartbeat_ns) + recent_ns) return "";
     const auto w = ring::wait_word::of(ring::load(e.waiting));
     if (w.kind == ring::wait_kind::none || now / ns_per_ms < w.since_ms + long_ms) return "";
     if (w.kind == ring::wait_kind::turn) return "its turn on the GPU";

@@ -56,8 +56,8 @@ struct sink_account {
     std::string not_counted = {};
     telemetry::ledger_summary sum = {};
     std::string unreadable = {};        ///< the reason why its ledger cannot be read; ""
-    std::optional<u64> passed_by = {};  ///< frames not delivered to the sink: it is a port that skips, or an
-                                        ///< excluded sink
+    std::optional<u64> passed_by = {};  ///< frames that were not delivered to the sink, because it is a port
+                                        ///< that skips frames, or an excluded sink
     u32 every = 1;                      ///< the sink takes each N-th frame only
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
     /// True if every frame has a hash and all hashes are of the same kind.
@@ -107,8 +107,8 @@ struct dead_letter_list {
                                                const death_account& deaths);
 /// Returns "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "": there are none.
 [[nodiscard]] std::string dead_letters_text(const dead_letter_list& d);
-/// Returns the run's own exit code if it is not 0. Otherwise returns the code for damage, if there is any, or
-/// the code for abandoned frames, if there are more than `allowed`.
+/// Returns the run's own exit code if it is not 0. If the run's own code is 0, returns the code for damage if
+/// there is any damage, or the code for abandoned frames if there are more than `allowed`.
 [[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letter_list& dead_letters,
                                u64 allowed) noexcept;
 /// A message that names the run, the frame before which its stream ended and the source that ended it.

@@ -46,7 +46,7 @@ stage_condition condition_of(seat_state s) noexcept {
     }
 }
 
-/// Returns the seat of the stage whose state is best; null: the stage has no seat.
+/// Returns the seat that has the best state among the seats of the stage; null: the stage has no seat.
 const seat* best_of(const seat_list& seats, u32 stage) {
     const seat* best = nullptr;
     for (const auto& s : seats)

@@ -41,8 +41,8 @@ public:
     /// Returns the shares over about the last 2 s, indexed like run_setup::stages; empty before there are two
     /// samples.
     [[nodiscard]] std::vector<telemetry::stage_shares> recent() const;
-    /// Returns the shares over the whole run; before finish() was called, up to the last tick. Empty if no
-    /// frame was made.
+    /// Returns the shares over the whole run; before finish() was called, the shares up to the last tick.
+    /// Empty if no frame was made.
     [[nodiscard]] std::vector<telemetry::stage_shares> whole() const;
 
 private:

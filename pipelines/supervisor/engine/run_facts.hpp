@@ -57,7 +57,7 @@ struct damage_account {
 };
 
 struct run_facts {
-    u64 first = 0;  ///< frames below it were delivered by an earlier run
+    u64 first = 0;  ///< the frames below this one were delivered by an earlier run
     u64 started_ns = 0, begun_ns = 0, finished_ns = 0;
     u64 rebuilds = 0;
     bool end_requested = false;

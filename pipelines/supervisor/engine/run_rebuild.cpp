@@ -70,8 +70,8 @@ u64 run_rebuild::first_trusted() const {
 }
 
 /// Returns the first uncertain frame. Frames that were in flight since the last check that found the block
-/// sound may have been made from damaged words, and may have been delivered. The same holds for the frames
-/// before them: for as many frames as the windows of all rings contain, as far back as the ledgers still have
+/// sound may have been made from damaged words, and may have been delivered. The same holds for earlier
+/// frames: for as many as the windows of all rings contain, but only as far back as the ledgers still have
 /// individual records (ledger_fold.hpp).
 u64 run_rebuild::first_uncertain() const {
     const u64 lacking = first_to_deliver();
@@ -105,8 +105,8 @@ u64 run_rebuild::known_end() const {
     return block_->end() == ring::end_stopping ? setup_->end : block_->end();
 }
 
-/// Returns the first number that no source has begun, but none below a tail that was observed; no_frame if
-/// words that show it are damaged.
+/// Returns the lowest frame that no source has begun, but at least the highest tail that was observed;
+/// no_frame if the words that show this frame are damaged.
 u64 run_rebuild::first_unbegun() const {
     u64 first = ring::first_unbegun(block_->block()).value_or(telemetry::no_frame);
     for (u32 k = 0; k < block_->published().links; ++k) first = std::max(first, block_->seen_tail(k));
@@ -114,9 +114,9 @@ u64 run_rebuild::first_unbegun() const {
 }
 
 /// Returns the lowest frame that a sink has claimed but not recorded as committed, whatever the block
-/// contains. The next frame that a sink with `every` takes may be one that no source has begun: then the
-/// lowest frame that was not begun, so that no frame before it is left out. For any other sink the block is
-/// not read, because all frames before its lowest were begun.
+/// contains. The next frame that a sink with `every` takes may be one that no source has begun; the result is
+/// then the lowest frame that was not begun, so that no frame before that one is left out. For any other sink
+/// the block is not read, because all frames before the lowest such frame of the sink were begun.
 u64 run_rebuild::first_to_deliver() const {
     std::vector<telemetry::counted_sink> sinks;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
@@ -133,7 +133,8 @@ u64 run_rebuild::first_to_deliver() const {
             return st.spec.every > 1 && st.spec.name == undelivered.sink;
         }))
         lowest = std::min(lowest, first_unbegun());
-    if (lowest == telemetry::no_frame) {  // no sink has a claim: the lowest tail that all rings had reached
+    if (lowest == telemetry::no_frame) {  // if no sink has a claim: the lowest of the last observed tails of
+                                          // all rings
         for (u32 k = 0; k < block_->published().links; ++k)
             lowest = std::min(
                 lowest, block_->saw(k) ? block_->seen_tail(k) : block_->published().first_ring_sequence);

@@ -25,9 +25,9 @@ struct run_setup;
 // run's folder, and transfers the recorded file in parts. Used only by the engine's thread. Only the
 // destructor blocks: it waits until the recording processes have ended. A trace that is not polled for 15 s
 // is stopped and its file removed. The recording process ends with the run and with its supervisor; a client
-// that polls the next supervisor gets an error, since no two supervisors use the same number. The folder of
-// the files is emptied by the next supervisor that records a trace, and removed with the run's runtime
-// directory.
+// that polls the next supervisor gets an error, since no two supervisors give their traces the same number.
+// The folder of the files is emptied by the next supervisor that records a trace, and removed with the run's
+// runtime directory.
 
 class trace_files {
 public:

@@ -220,8 +220,8 @@ u64 coordinator::ask(const std::string& host, const json& request, std::string& 
     return last_ask_;
 }
 
-// Refuses the open requests that were forwarded to a lost host. Otherwise the client would wait, and would
-// attribute the missing reply to this supervisor.
+// Refuses the open requests that were forwarded to a lost host. Without the refusal, the client would wait,
+// and would attribute the missing reply to this supervisor.
 void coordinator::refuse_for_lost(const remote_host& h) {
     if (open_questions_.empty() || (h.connected() && h.state() == state::begun)) return;
     const std::string& name = h.spec().name;

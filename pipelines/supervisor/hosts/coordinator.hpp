@@ -102,7 +102,8 @@ private:
     bool waits_for_end_ = false;
     /// the hosts that were lost before they sent EOS, and the hosts that are notified because of this
     std::set<std::string> lost_leaders_, ends_alone_;
-    /// by receiving host: the ends of stream that the coordinator reports, because the link has not
+    /// for each receiving host: the ends of stream that the coordinator reports because the link has not
+    /// reported them
     std::map<std::string, unreported_end> unreported_ends_;
     /// the frame at which the stream of this host ended, if the stream is complete
     std::optional<u64> own_end_;
@@ -111,7 +112,7 @@ private:
     std::set<std::string> outcome_checked_;      ///< the hosts whose outcome was evaluated
     std::map<std::string, u64> stuck_since_ns_;  ///< by host: see watch_links()
     std::map<std::string, replacement> replacements_;
-    /// by id of a request: the host to which the request was forwarded
+    /// for each request (by its id): the host to which the request was forwarded
     std::map<u64, std::string> open_questions_;
     std::map<std::string, u64> restarted_ns_;
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0, last_query_ = 0;

@@ -57,7 +57,7 @@ bool coordinator::waits(const run::ps_answer& here, const std::string& host, con
 void coordinator::watch_links(u64 now) {
     run::ps_answer here;
     if (waiting_since_ns_ == 0) here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
-    std::map<std::string, const crossing*> stuck;  // by waiting host: the link that it waits for
+    std::map<std::string, const crossing*> stuck;  // for each waiting host: the link that the host waits for
     for (const crossing& c : plan_.links) {
         if (plan_.helps(c.from) || plan_.helps(c.to)) continue;
         if (is_over(c.to) && !is_over(c.from) && waits(here, c.from, c.send)) stuck[c.from] = &c;

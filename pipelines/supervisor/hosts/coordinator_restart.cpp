@@ -173,7 +173,7 @@ void coordinator::restart_host(remote_host& h, u64 now) {
     }
     h.send(msg::over{});
     h.abandon("its part of the run is lost");
-    if (plan_.helps(name)) return;  // this host has done all work that it could do
+    if (plan_.helps(name)) return;  // a helper host has done all its work, and no frame is lost with it
     if (all_there) {
         lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks", name);
         return;

@@ -30,8 +30,8 @@ struct ping {
     u64 sent = 0;
 };
 BOOST_DESCRIBE_STRUCT(ping, (), (sent))
-/// The partition begins. `first` is sent only to a host that replaces a lost host; it is the first frame of
-/// its partition.
+/// The partition begins. `first`, the first frame of the host's partition, is sent only to a host that
+/// replaces a lost host.
 struct begin {
     static constexpr const char* type = "begin";
     std::optional<u64> first;

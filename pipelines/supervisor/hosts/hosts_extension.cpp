@@ -11,7 +11,7 @@ namespace carousel::supervisor {
 using nlohmann::json;
 namespace {
 
-constexpr std::size_t most_labels = 256;  // a limit, because each label has a log file
+constexpr std::size_t most_labels = 256;  // the number is limited, because each label has a log file
 
 /// Returns the first frame that is not marked in the ledger at `path`. If the run started at a later frame
 /// than 0, the frames below its first frame count as folded.
@@ -80,7 +80,7 @@ request_route hosts_extension::take_request(const json& request) {
     } else {
         return {};
     }
-    there.erase("run_id");  // removed, because it is the run id of this host's partition
+    there.erase("run_id");  // not forwarded, because it is the run id of this host's partition
     std::string why;
     request_route route{true, hosts_->ask(host, there, why), {}};
     if (route.id == 0) route.refusal = run::to_json(run::refused(exit_code::stage_failed, why));

@@ -173,7 +173,7 @@ void remote_partition::handle(const msg::hello& hello) {
     if (const std::string what = difference(hello.plan, plan_.plan); !what.empty())
         return refuse_coordinator(fmt::format("the coordinator's plan differs: {}", what),
                                   fmt::format("its plan differs: {}", difference(plan_.plan, hello.plan)));
-    // refused, because otherwise frames of another run would be dropped silently as repeats
+    // refused: if the coordinator were accepted, frames of another run would be dropped silently as repeats
     if (begun_ && coordinator_run_.empty())
         return refuse_coordinator(
             fmt::format("the coordinator was refused: {} does not name the run that the frames here belong "

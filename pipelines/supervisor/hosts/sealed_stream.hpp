@@ -37,8 +37,8 @@ public:
     [[nodiscard]] static shm::unique_fd connect(const std::string& address, u32 port);
 
     /// Receives and sends as much as is possible without blocking. Returns the received messages in order. To
-    /// be called regularly: time in which this process did not run counts neither as silence of the peer nor
-    /// against its authentication.
+    /// be called regularly: the time in which this process did not run counts neither as silence of the peer
+    /// nor towards the time limit of the peer's authentication.
     [[nodiscard]] std::vector<nlohmann::json> advance(u64 now);
     /// Returns false, and sends nothing, if the message exceeds the limit (16 MiB).
     bool send(const nlohmann::json& message);
@@ -50,7 +50,7 @@ public:
     /// True if the peer has proven that it has another token.
     [[nodiscard]] bool wrong_token() const noexcept { return wrong_token_; }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-    /// Time of the last received byte, later by the time since then in which this process did not run.
+    /// Time of the last received byte, plus the time since then in which this process did not run.
     [[nodiscard]] u64 last_received_ns() const noexcept { return last_received_ns_; }
 
 private:

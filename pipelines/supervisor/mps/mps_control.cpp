@@ -70,8 +70,8 @@ void mps_control::start(u32 timeout_ms) const {
     const std::string reply = folder_ + "/log/start.log";
     shm::unique_fd output(::open(reply.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     spawn_request r;
-    // The server runs without CUDA_VISIBLE_DEVICES. Otherwise the variable would be applied twice: by the
-    // server, and by its clients to the devices that the server has selected.
+    // The server runs without CUDA_VISIBLE_DEVICES. If it had this variable, the variable would be applied
+    // twice: by the server, and by its clients to the devices that the server has selected.
     r.argv = {"env", "-u", "CUDA_VISIBLE_DEVICES", found, "-d"};
     r.environment = client_environment();
     r.environment.push_back(shm::mps_mark(domain_));

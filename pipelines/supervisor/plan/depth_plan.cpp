@@ -18,7 +18,7 @@ using nlohmann::json;
 
 /// On the CPU one frame is computed while the next is queued: more frames would only pollute the caches.
 constexpr u32 lanes_on_gpu = max_in_flight, lanes_on_cpu = 2, lanes_for_low = 2, ahead = 2;
-constexpr u64 share = 2;  ///< rings and assets take 1/share of the free memory
+constexpr u64 share = 2;  ///< rings and assets may take 1/share of the free memory
 
 bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda || s.deep_on_cpu; }
 

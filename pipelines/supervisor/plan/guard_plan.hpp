@@ -33,9 +33,9 @@ struct slot_guard {
     u64 piece_bytes = 0;   ///< size of a slot with its padding
     std::string why;       ///< the reason why there are no gaps; "": there are gaps
     u64 canary_bytes = 0;  ///< number of canary bytes after each slot; 0: there are no canaries
-    /// other processes than the instance that writes the slot can write to the canaries
+    /// the instance that writes the slot is not the only process that can write to the canaries
     bool others_write = false;
-    bool readers_write = false;  ///< at least one of these processes is a reader
+    bool readers_write = false;  ///< a reader can write to the canaries
     [[nodiscard]] bool gaps() const noexcept { return pieces > 0; }
     [[nodiscard]] bool canaries() const noexcept { return canary_bytes > 0; }
     /// "gap", "canary", "none".

@@ -36,7 +36,8 @@ struct ring_setup {
     nlohmann::json format;  ///< format of the frames; null: there is no output
     u64 slot_bytes = 0;
     device::memory_kind memory = device::memory_kind::vmm;  ///< requested for the ring
-    /// the window chosen by depth_plan.hpp; 0: not chosen, so the file's window applies, or the derived one
+    /// the window chosen by depth_plan.hpp; 0: not chosen; then the file's window applies, or the derived one
+    /// if the file has none
     u32 window = 0;
 };
 
@@ -45,9 +46,9 @@ struct ring_setup {
 struct stage_setup : ring_setup {
     stage_spec spec;               ///< the stage's keys in the file
     std::vector<ring_setup> more;  ///< outputs after the first
-    /// by input: index of the output that it reads; no entry: the first output
+    /// for each input: index of the output that the input reads; no entry: the first output
     std::vector<u32> input_outputs;
-    std::vector<u32> sampled_outputs;  ///< by sampled input: index of the output that it reads
+    std::vector<u32> sampled_outputs;  ///< for each sampled input: index of the output that the input reads
     std::string program;               ///< path
     std::string python;                ///< path of the interpreter that the key `python` names; "": no key
     std::string remote_program;        ///< of spec.remote
@@ -56,7 +57,8 @@ struct stage_setup : ring_setup {
     /// the devices of the list, in its order; empty if the file has no list
     std::vector<stage_device> devices;
     bool deep_on_cpu = false;  ///< for tests: the stage's depth is planned and chosen as on a GPU
-    /// in_flight as chosen by depth_plan.hpp; 0: not chosen, so the file's number applies, or 3
+    /// in_flight as chosen by depth_plan.hpp; 0: not chosen; then the file's number applies, or 3 if the file
+    /// has none
     u32 lanes = 0;
     bool owner_commits = false;
     bool ends = false;  ///< the stage is a source that may end its stream
@@ -84,7 +86,8 @@ struct stage_setup : ring_setup {
     [[nodiscard]] std::string ring_name(u32 output) const {
         return output == 0 ? spec.name : spec.name + "." + ring(output).output;
     }
-    [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< true if the stage reads any output of `stage`
+    [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< true if this stage reads any output of stage
+                                                         ///< number `stage`
     [[nodiscard]] bool reads(u32 stage, u32 output) const noexcept;
     /// True if the stage reads that output as a sampled input.
     [[nodiscard]] bool samples(u32 stage, u32 output) const noexcept;
@@ -150,7 +153,7 @@ struct run_setup : pipeline_spec {
     bool color = false, terminal = false, quiet = false;
     [[nodiscard]] bool has_mps() const noexcept;  ///< at least one stage is a client of an MPS domain
     /// Returns the reason why two runs of this setup may produce different pictures, so that their hashes
-    /// cannot be compared; "": they can.
+    /// cannot be compared; "": the hashes can be compared.
     [[nodiscard]] std::string why_not_comparable() const;
     /// All rings, in the order of the control block's links.
     [[nodiscard]] std::vector<ring_place> rings() const;

@@ -5,10 +5,10 @@
 //     ends; the client is fenced after terminate_client has succeeded and its pidfd is readable. The words
 //     must be aborted before that call, because after it the client's unfinished events are reported as
 //     complete.
-//   - A client that dies otherwise (fault, abort, exit, a kill from outside) may end every other client, and
-//     may leave a server that refuses new clients. The whole domain is then renewed: all its stages are
-//     revoked and killed, their frames wait, server and daemon are killed (their end is the fence), and new
-//     ones are started. Ring memory is held by fds and survives; nothing is lost.
+//   - A client that dies in any other way (fault, abort, exit, a kill from outside) may end every other
+//     client, and may leave a server that refuses new clients. The whole domain is then renewed: all its
+//     stages are revoked and killed, their frames wait, server and daemon are killed (their end is the
+//     fence), and new ones are started. Ring memory is held by fds and survives; nothing is lost.
 //   - All clients receive a GPU fault as the same error. The client whose kernel faulted cannot be
 //     determined, so no client is blamed. If such faults recur without a delivered frame in between, the
 //     clients that had work are tried one by one, each in a separate GPU context; if no trial

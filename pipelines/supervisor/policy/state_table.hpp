@@ -56,8 +56,8 @@ enum class seat_action : u8 {
 inline constexpr u64 first_delay_ns = 100'000'000;
 inline constexpr u64 longest_delay_ns = 5'000'000'000;
 /// Number of consecutive restarts without a commit after which the seat fails. A death by a signal never
-/// makes the seat fail if external peers can reach the process: otherwise any peer that can crash the process
-/// could end the run.
+/// makes the seat fail if external peers can reach the process: if it did, any peer that can crash the
+/// process could end the run.
 inline constexpr u32 max_fresh_deaths = 5;
 
 /// Text for the death of a process that was ended because another process had broken their MPS domain.

@@ -60,7 +60,7 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     p->ended = p->port ? is_fenced(*p) || p->pid == 0 || port_has_ended(t, *p) : !p->pidfd;
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->how.was_ready = ring::load(e.live_since_ns) != 0;
-    // the entry's start time is right, because the process was found by it
+    // the process was found by the start time in the entry, so this time is right
     if (p->how.was_ready && p->pidfd) p->start_time = ring::load(e.start_time);
     p->spawned_ns = std::max(ring::load(e.live_since_ns), t.c->created_ns);
     p->judged = p->pid == 0;
@@ -128,8 +128,8 @@ void find_processes(process_table& t, seat& s, const std::string& run_id,
     if (s.now && s.by_standby) ++n.alive;
     n.standbys += s.standby ? 1 : 0;
     // A promotion was interrupted between its two steps, and the standby is dead: the seat names an epoch
-    // that no process has. Therefore a fresh process is appointed now. Otherwise a retirement would pass the
-    // dead holder's words on to an epoch that no process has, and no process would ever process them.
+    // that no process has. Therefore a fresh process is appointed now. Without it, a retirement would pass
+    // the dead holder's words on to an epoch that no process has, and no process would ever process them.
     if (!s.now && sits.entry != shm::none) s.successor = ring::appoint(*t.c, s.index);
 }
 

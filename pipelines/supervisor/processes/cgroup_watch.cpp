@@ -62,7 +62,8 @@ void cgroup_watch::tick(u64 now) {
     const auto quota = groups_.cpu();
     const std::string file = quota ? quota->file : "";
     if (file != quota_file_)
-        throttled_ns_ = groups_.throttled_ns();  // because these are other groups, which have other counters
+        throttled_ns_ = groups_.throttled_ns();  // the groups have changed, and every group has its own
+                                                 // counter
     quota_file_ = file;
     read_oom(now);
 }
@@ -76,8 +77,8 @@ void cgroup_watch::read_oom(u64 now) {
         oom_unclaimed_ += *count - *oom_seen_;
         oom_at_ns_ = now;
     } else if (now > oom_at_ns_ + claim_within_ns) {
-        oom_unclaimed_ = 0;  // because the kill has ended a process that is not a stage: no stage's death was
-                             // attributed to it in time
+        oom_unclaimed_ = 0;  // no stage's death was attributed to the kill in time, so the kill has ended a
+                             // process that is not a stage
     }
     oom_seen_ = count;
 }

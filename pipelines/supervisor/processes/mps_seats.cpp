@@ -60,8 +60,8 @@ bool has_work(const process_table& t, const seat& s, const process& p) noexcept 
     return false;
 }
 
-/// Moves those processes of a stage into the domain, or out of it, that are not where wants_domain() requires
-/// them to be.
+/// Moves each process of a stage into the domain, or out of it, if the process is not where wants_domain()
+/// requires it to be.
 void move_stage(process_table& t, u32 stage) {
     for (auto& s : t.seats) {
         if (s->stage != stage || !s->now || s->now->by_hand) continue;
@@ -240,13 +240,13 @@ void renew_domain(process_table& t, const std::string& why) {
             if (s->standby && s->standby->mps.generation == over) end_standby(*s);
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
             if (!died_by_itself(
-                    // otherwise this process has also died by itself, in addition to the process whose death
-                    // was detected first
+                    // if it did, this process has caused its own death, like the process whose death was
+                    // detected first
                     ring::load(t.c->entry[s->now->incarnation.entry].exit_note))) {
                 s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor =
                     s->now->mps.with_domain = true;
-                report_end(t, *s, *s->now);  // reported before the process is killed, because a supervisor
-                                             // that finds it dead has no other record of this
+                report_end(t, *s, *s->now);  // reported before the process is killed: a later supervisor that
+                                             // finds it dead has no other record of the cause
             }
             retire(t, *s);
         }

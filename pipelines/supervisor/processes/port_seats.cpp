@@ -106,9 +106,9 @@ std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
-/// Returns a number F: no stage has begun frame F or a later frame. A process that has read CLOSED lets
-/// frames bypass the group, but only frames that were in a ring at that moment; the numbers of these frames
-/// are below F. Returns nothing if a tail is damaged.
+/// Returns a number F such that no stage has begun frame F or a later frame. A process that has read CLOSED
+/// lets frames bypass the group, but only frames that were in a ring at that moment; the numbers of these
+/// frames are below F. Returns nothing if a tail is damaged.
 std::optional<u64> first_not_begun(const process_table& t) noexcept {
     u64 first = t.made->first_ring_sequence;
     for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k) {
@@ -203,8 +203,8 @@ bool is_absent(const run_setup& setup, const seat_list& seats, u32 stage) {
     });
 }
 
-// The rings wait for the stage until its claims on disk are suspended; otherwise a sender would keep frames
-// for it, and the report would count losses that did not occur.
+// The rings wait for the stage until its claims on disk are suspended; if they did not wait that long, a
+// sender would keep frames for the stage, and the report would count losses that did not occur.
 void skip_frames(process_table& t, u32 stage) {
     const stage_setup& st = t.setup->stages[stage];
     if (st.spec.optional && !t.ledgers.claim_suspended(stage)) {

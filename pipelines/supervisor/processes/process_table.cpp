@@ -154,7 +154,7 @@ json seat_json(const seat& s) {
     std::vector<process_record> processes;
     if (s.now) processes.push_back(record_of(*s.now));
     for (const auto& p : s.gone) processes.push_back(record_of(*p));
-    if (s.standby) processes.push_back(record_of(*s.standby));  // saved in case its entry is damaged later
+    if (s.standby) processes.push_back(record_of(*s.standby));  // needed if its entry is damaged later
     return {{"label", s.label},
             {"state", static_cast<int>(s.machine.state())},
             {"since_ns", s.machine.since_ns()},

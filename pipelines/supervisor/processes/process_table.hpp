@@ -128,15 +128,15 @@ struct seat {
     u32 restarts = 0;
     std::string last_exit;
     i32 last_exit_pid = 0;   ///< pid of the process whose end last_exit describes
-    u64 clock_base_ns = 0;   ///< no deadline counts time before this
-    u64 device_base_ns = 0;  ///< the deadline of a frame on the device does not count time before this
+    u64 clock_base_ns = 0;   ///< no deadline counts time before this time
+    u64 device_base_ns = 0;  ///< the deadline of a frame on the device does not count time before this time
     u64 sampled_cpu_ns = 0, sampled_at_ns = 0;
     f64 cpu_percent = 0;
     u64 depth = 0;  ///< the last depth (telemetry/depth.hpp) that a process of the seat has reported; 0: none
 
     static constexpr std::size_t kept_pids = 2000;  ///< the minimum number kept. The bound keeps this list
-                                                    ///< and the file small in a run of weeks with one death
-                                                    ///< per second
+                                                    ///< and the file small even in a run that lasts for weeks
+                                                    ///< and has one death per second
     void remember(i32 pid) {
         if (pids.size() >= 2 * kept_pids) pids.erase(pids.begin(), pids.end() - kept_pids);
         pids.push_back(pid);

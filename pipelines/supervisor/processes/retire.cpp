@@ -86,7 +86,8 @@ bool revoke(process_table& t, seat& s, process& p) {
 /// R3
 void end_process(process_table& t, const seat& s, process& p) {
     if (p.by_supervisor && !p.how.through)
-        count_death(t, s.index);  // counts this kill, which comes after the abort of the process's words
+        count_death(t, s.index);  // a death caused by the supervisor is counted here, after the abort of the
+                                  // process's words
     if (p.leaving && !p.ended) p.how.deadline = true;
     kill_process(t, p);
 }

@@ -179,7 +179,7 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->spawned_ns = now_ns();
     p->standing_by = p->how.was_ready = ring::load(e.live_since_ns) != 0;
-    // the entry's start time is right, because the process was found by it
+    // the process was found by the start time in the entry, so this time is right
     if (p->how.was_ready) p->start_time = ring::load(e.start_time);
     p->mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
     // The seat already names the standby: the dead supervisor had decided to promote it.

@@ -2,7 +2,7 @@
 // Warm standbys. A standby is a process of the same stage that has claimed an entry, mapped the rings, opened
 // its device and prepared itself, and then sleeps. A standby has epoch 0, which owns no word, so no action or
 // failure of a standby can harm a frame. When the seat's holder dies, two CASes (raising the epoch, and
-// naming the standby) suffice, and the standby works. A standby outlives its supervisor in the same way as
+// naming the standby) suffice to make the standby work. A standby outlives its supervisor in the same way as
 // its holder, because it is needed most during failures.
 
 #include "supervisor/processes/process_table.hpp"

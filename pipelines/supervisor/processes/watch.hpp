@@ -29,8 +29,8 @@ void restart_clocks(process_table& t, u64 now) noexcept;
 /// Adds to `known` the present epochs of the seats, and all incarnations that may still write. Uses only data
 /// in this process, not the control block.
 void fill_known_run(const process_table& t, ring::known_run& known);
-/// Returns the reason why a run in which no frame advances is in order; "": there is none. The reason comes
-/// from the states of the seats and from plausible words of the processes.
+/// Returns the reason why no frame advances although the run is sound; "": there is no such reason. The
+/// reason comes from the states of the seats and from plausible words of the processes.
 [[nodiscard]] std::string stall_reason(const process_table& t, u64 now);
 
 }  // namespace carousel::supervisor

@@ -51,8 +51,8 @@ private:
     const run_setup* setup_;
     u64 checked_ns_ = 0, claim_tried_ns_ = 0;
     bool failed_ = false, claim_failed_ = false;
-    std::map<u32, bool> suspended_;  ///< by stage: the claim is suspended in the file, of which this process
-                                     ///< is the only writer
+    std::map<u32, bool> suspended_;  ///< for each stage: the claim is suspended in the file; this process is
+                                     ///< the only writer of the file
 };
 
 }  // namespace carousel::supervisor

@@ -16,7 +16,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-/// more than the number of steps of one death; limits the length of the file
+/// more lines than one death has steps; this limits the length of the file
 constexpr u64 lines_a_death = 8;
 
 template <typename T>
@@ -84,7 +84,7 @@ void recovery_log::merge(const recovery& r) {
     const auto is_it = [&](const recovery& o) {
         return o.pid == r.pid && o.epoch == r.epoch && o.seat == r.seat;
     };
-    // backwards, because most reports concern the newest deaths
+    // searches backwards, because most reports concern the newest deaths
     const auto at = std::find_if(all_.rbegin(), all_.rend(), is_it);
     if (at == all_.rend()) {
         all_.push_back(r);
@@ -156,7 +156,7 @@ void run_notes::add(run_note n) {
 
 run::trace_answer run_notes::since(u64 id) const {
     run::trace_answer a;
-    // an id above last_ comes from an earlier supervisor: starts with the first note
+    // an id above last_ comes from an earlier supervisor: the answer then starts with the first note
     a.next = last_ < id ? 0 : id;
     for (const run_note& n : notes_) {
         if (n.id <= a.next || a.notes.size() >= max_notes_per_reply) continue;

@@ -35,8 +35,8 @@ struct recovery {
     /// the first of them
     u64 followed_ns = 0;
     bool standby = false;  ///< the successor was a warm standby
-    /// for a process that was replaced while it was alive, how it ended in the end: "signal 9", "exit code
-    /// 71"
+    /// for a process that was replaced while it was alive, how the process ended later: "signal 9", "exit
+    /// code 71"
     std::string ended = {};
     u64 domain_end = 0;   ///< number (from 1) of the MPS domain's end to which this death belongs; 0: none
     bool shared = false;  ///< the death was not the process's fault: the process was killed with its domain,

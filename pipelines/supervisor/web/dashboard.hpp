@@ -52,7 +52,8 @@ private:
     event_loop& loop_;
     dashboard_plan plan_;
     std::string token_;
-    std::string last_address_;  ///< the last address of the web UI; if any port will do, it is tried first
+    std::string last_address_;  ///< the last address of the web UI; it is tried first if the plan permits any
+                                ///< port
     log_sink log_;
     log_pipe pipe_;
     spawned process_;
