@@ -24,7 +24,8 @@ constexpr f64 full = 65535.0;
 
 struct linear_tables {
     u32 linear[256];      ///< the linear value of each code: 0..65535
-    u32 code_below[255];  ///< element c: the largest linear value that is converted to a code of at most c
+    u32 code_below[255];  ///< element c is the largest linear value that is converted to code c or to a lower
+                          ///< code
 };
 
 constexpr linear_tables make_tables() {
@@ -42,8 +43,8 @@ u32 code_of(u64 linear) {
                             tables.code_below);
 }
 
-/// The range of texels of the previous level that one texel of a level covers along one axis: first .. first
-/// + count - 1. The weights are in units of 1 / coarse.
+/// The texels of the previous level that one texel of a level covers along one axis: `count` texels,
+/// beginning with `first`. Their weights are in units of 1 / coarse.
 struct coverage {
     u32 first, count;
     u64 weight[3];

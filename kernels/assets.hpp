@@ -20,11 +20,11 @@ struct procedural_mesh {
 // Mip chains, built once when a texture is loaded, on the host.
 
 /// Fills the levels after level 0 of a texture: `texels` contains texture_texels(width, height, levels) RGBA
-/// words, one level after another. A texel of a level is the mean, in linear light, of the texels that it
-/// covers in the previous level, weighted by the covered area. Each side is halved and rounded down. If a
-/// side is odd, a texel therefore covers parts of three texels along it. Alpha values are averaged without
-/// conversion. The arithmetic is in integers: linear values have 16 bits, sums have 64 bits and are rounded
-/// to nearest, and the result is converted back to the nearest 8-bit code.
+/// words, one level after another. A texel of a level is the mean of the texels that it covers in the
+/// previous level. The mean is computed in linear light and weighted by the covered area. Each side is halved
+/// and rounded down. If a side is odd, a texel therefore covers parts of three texels along it. Alpha values
+/// are averaged without conversion. The arithmetic is in integers: linear values have 16 bits, sums have 64
+/// bits and are rounded to nearest, and the result is converted back to the nearest 8-bit code.
 void build_mip_chain(u32* texels, u32 width, u32 height, u32 levels);
 
 /// Multiplies texels by a colour (linear, each channel limited to 0..1), in the same arithmetic. A factor of

@@ -25,7 +25,7 @@ public:
         generate_mesh(queue_, {options.shape, options.triangles, mesh_->data()});
     }
 
-    /// For a mesh that the caller provides by calling set_mesh().
+    /// Use this constructor for a mesh that the caller provides by set_mesh().
     chain(device::context& context, device::queue& queue, const chain_options& options,
           const mesh_layout& layout)
         : context_(context), queue_(queue), options_(options), layout_(layout) {
@@ -83,8 +83,8 @@ public:
                 options_.instances};
     }
     [[nodiscard]] const mesh_layout& layout() const { return layout_; }
-    /// The scratch memory as fragment_stage() left it; on the CPU it begins with the visibility buffer
-    /// (cpu/entries.hpp).
+    /// The scratch memory with the contents that fragment_stage() has left in it; on the CPU it begins with
+    /// the visibility buffer (cpu/entries.hpp).
     [[nodiscard]] const device::mapping& scratch() const { return *scratch_; }
     /// f32[instances][16] as computed by animate(), copied from the device.
     [[nodiscard]] std::vector<f32> models() {

@@ -29,8 +29,8 @@ void check_mesh(const mesh_layout& mesh, u32 max_instances) {
     const u64 triangles = static_cast<u64>(c.triangle_count) * max_instances;
     if (triangles == 0 || c.vertex_count == 0)
         throw config_error("a mesh without triangles, or no instance of it, can't be rendered");
-    // The ids of all instances' triangles, and the positions in the index array (3 per triangle, signed), are
-    // 32-bit.
+    // Two numbers must fit into 32 bits: the id of a triangle among the triangles of all instances, and a
+    // position in the index array (3 per triangle; signed).
     if (triangles >= 0xffffffffULL || c.triangle_count > 1U << 29 || c.vertex_count > 1U << 29) {
         throw config_error(
             fmt::format("{} instances of {} triangles and {} vertices are too many; the limits are {} "

@@ -33,9 +33,9 @@ inline constexpr u32 max_extent = 16384;
 /// The shape called `name`. Throws config_error that lists the known names.
 [[nodiscard]] mesh_shape mesh_shape_from(std::string_view name);
 
-/// Returns the counts of a procedural mesh with about `triangles` triangles (never more, unless the shape's
-/// smallest form has more): the numbers of vertices and triangles, and the size of a suitable texture. Throws
-/// config_error above 2^29 triangles.
+/// Returns the counts of a procedural mesh with about `triangles` triangles: the numbers of vertices and
+/// triangles, and the size of a suitable texture. The mesh has more than `triangles` triangles only if the
+/// shape's smallest form has more. Throws config_error above 2^29 triangles.
 [[nodiscard]] mesh_counts procedural_counts(mesh_shape shape, u32 triangles);
 
 /// Fills header, vertices, indices, clusters and texture of a block laid out by
@@ -47,16 +47,17 @@ struct generate_mesh_args {
 };
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
 
-/// Fills the bounds and vertex lists of a block's clusters from its vertices and indices (for meshes that
-/// generate_mesh did not make). If this function is not called, the bounds must be zero; the vertex stage
-/// then processes every triangle.
+/// For meshes that were not made by generate_mesh: computes the bounds and vertex lists of a block's clusters
+/// from the block's vertices and indices. If this function is not called, the bounds must be zero; the vertex
+/// stage then processes every triangle.
 struct bound_clusters_args {
     mesh_layout layout;
     std::byte* block = nullptr;
 };
 void bound_clusters(device::queue& q, const bound_clusters_args& args);
 
-/// Fills only the texture of a block with a neutral checker pattern (for mesh files that have no texture).
+/// For mesh files that have no texture: fills the texture of a block, and nothing else, with a neutral
+/// checker pattern.
 struct generate_texture_args {
     mesh_layout layout;
     std::byte* block = nullptr;
@@ -76,7 +77,7 @@ enum class arrangement : u8 { grid, field };
 struct animate_args {
     u64 frame_number = 0;
     scene_state scene;
-    u32 instance_count = 1;  ///< 1 .. max_instances of the plane
+    u32 instance_count = 1;  ///< number of instances: 1 .. max_instances of the plane
     f32 spacing = 2.4F;
     draw_record* draw = nullptr;
     f32* models = nullptr;  ///< f32[instance_count][16]
@@ -110,7 +111,7 @@ enum class raster_path : u8 { automatic, small, medium, large };
 /// frames of one queue, because a queue runs in order.
 [[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height);
 
-/// For measurements: `call(with)` runs in the enqueuing thread at a point between two launches.
+/// For measurements: the thread that enqueues calls `call(with)` at a point between two launches.
 struct mark {
     void (*call)(void*) = nullptr;
     void* with = nullptr;
@@ -120,7 +121,7 @@ struct mark {
 struct fragment_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;
-    triangle_buffers in;        ///< written by vertex_stage, only read here
+    triangle_buffers in;        ///< vertex_stage has written it; fragment_stage only reads it
     scene_state scene;          ///< the same as the vertex stage's
     u32 width = 0, height = 0;  ///< the same as the vertex stage's
     u8* color = nullptr;        ///< u8[height][width][4]
@@ -142,7 +143,7 @@ struct sharpen_args {
     const u8* in = nullptr;  ///< u8[height][width][4]
     u8* out = nullptr;
     u32 width = 0, height = 0;
-    u32 strength = 128;  ///< in units of 1/256 of the difference from the 3x3 mean; at most 1024
+    u32 strength = 128;  ///< factor for the difference from the 3x3 mean, in units of 1/256; at most 1024
 };
 void sharpen(device::queue& q, const sharpen_args& args);
 

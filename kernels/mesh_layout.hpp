@@ -38,10 +38,10 @@ struct mesh_counts {
     u32 texture_width = 1;  ///< pixels, 1 .. max_texture_extent
     u32 texture_height = 1;
     u32 texture_levels = 1;  ///< number of mip levels; with 1 the filter is bilinear, else trilinear
-    u32 texture_count = 1;   ///< if more than 1: each vertex has a texture number (the same at all corners of
-                             ///< a triangle), and each texture has a record
-    /// with several textures, the number of texels of all of them; with one texture, its size determines the
-    /// number
+    u32 texture_count = 1;   ///< number of textures; if there are several, each vertex has a texture number
+                             ///< (the same at all corners of a triangle), and each texture has a record
+    /// if there are several textures, the number of texels of all of them together; if there is one, its size
+    /// determines this number
     u32 texel_count = 0;
     bool operator==(const mesh_counts&) const = default;
 };
@@ -64,8 +64,9 @@ struct cluster_bounds {
     f32 centre[3], radius;  ///< sphere around all corners
     f32 axis[3], spread;    ///< every triangle's normal has at least the cosine `spread` with the axis
     f32 edge, smallest;     ///< the longest side of any triangle, and twice the smallest area of any triangle
-    u32 first_vertex, vertex_count;  ///< range of the cluster's vertex list; count 0: there is no list, and
-                                     ///< its triangles are read from the mesh's indices
+    u32 first_vertex, vertex_count;  ///< the range of vertices in the cluster's vertex list; if the count is
+                                     ///< 0, there is no list, and the cluster's triangles are read from the
+                                     ///< mesh's indices
 };
 static_assert(sizeof(cluster_bounds) == 48);
 
@@ -85,7 +86,7 @@ struct mesh_layout {
     mesh_counts counts;
     u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, vertices = 0, indices = 0,
         texture = 0;
-    u64 texture_numbers = 0, texture_records = 0;  ///< both empty if there is only one texture
+    u64 texture_numbers = 0, texture_records = 0;  ///< both parts are empty if there is only one texture
     u64 bytes = 0;                                 ///< size of the whole block
 };
 

@@ -26,9 +26,11 @@ inline constexpr std::array<mesh_shape_row, 7> mesh_shapes{{
     {mesh_shape::bumpy_sphere, "bumpy-sphere"},
     {mesh_shape::fractal_terrain, "fractal-terrain"},
     {mesh_shape::torus_knots, "torus-knots"},
-    {mesh_shape::quad_stack, "quad-stack"},        // full-screen quads, back to front: the worst overdraw
+    {mesh_shape::quad_stack, "quad-stack"},        // full-screen quads, drawn from back to front, which is
+                                                   // the worst case of overdraw
     {mesh_shape::triangle_soup, "triangle-soup"},  // triangles of random sizes
-    {mesh_shape::quad_stack_front_first, "quad-stack-front-first"},  // the same quads, front to back
+    {mesh_shape::quad_stack_front_first, "quad-stack-front-first"},  // the same quads, drawn from front to
+                                                                     // back
     {mesh_shape::long_slivers, "long-slivers"},
 }};
 

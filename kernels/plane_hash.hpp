@@ -24,8 +24,8 @@ struct hash_args {
     u64 pitch = 0;  ///< bytes from one row to the next, at least row_bytes; ignored for one row
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;  ///< at least hash_scratch_bytes()
-    u64* out = nullptr;  ///< where the hash is written after the plane's last byte has been read; may be host
-                         ///< memory that the device can access
+    u64* out = nullptr;     ///< the hash is written here after the last byte of the plane has been read; this
+                            ///< may be host memory that the device can access
 };
 void hash_plane(device::queue& q, const hash_args& args);
 

@@ -16,7 +16,8 @@ struct net_weights {
     static constexpr u32 known_magic = 0x544E'5343, known_version = 1;  ///< "CSNT"
     u32 magic = known_magic, version = known_version;
     u32 inputs = net_inputs, hidden = net_hidden, classes = net_classes;
-    u32 shift = 0;  ///< right shift of a hidden sum, whose result is then limited to 0..255
+    u32 shift = 0;  ///< number of bits by which a hidden sum is shifted right; the result is then limited to
+                    ///< 0..255
     i32 hidden_bias[net_hidden] = {};
     i32 class_bias[net_classes] = {};
     u32 reserved[2] = {};

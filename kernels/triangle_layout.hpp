@@ -4,10 +4,10 @@
 // planes with element type and shape; a stage copies them into its ring::frame_format (kernels must not
 // include ring/). The vertex stage sends the visible triangles as their numbers, 4 bytes per triangle. Both
 // stages compute the corners of a triangle from the mesh by the same function (body/transform.hpp), with the
-// same result bit for bit. This is done because transforming three corners again costs less than writing and
-// reading 48 bytes. The planes are sized for the worst case: every triangle is in exactly one place of
-// `list`, and clipped triangles are clipped by the fragment stage, so no queue between the stages can
-// overflow and no triangle is dropped silently.
+// same result bit for bit. The fragment stage computes them again because this costs less than writing and
+// reading 48 bytes per triangle. The planes have room for the worst case: each triangle needs only one place
+// in `list`, because the fragment stage does the clipping. So no queue between the stages can overflow, and
+// no triangle is dropped silently.
 
 #include <array>
 #include <vector>
@@ -65,15 +65,17 @@ struct instance_record {
 };
 static_assert(sizeof(instance_record) == 96);
 
-/// Plane 0. small + large + culled + not_finite + bad_index = triangles of all instances drawn.
+/// Plane 0. The sum small + large + culled + not_finite + bad_index is the number of triangles of all
+/// instances that are drawn.
 struct triangle_counters {
     u32 small;   ///< number of entries at the front of `list`
     u32 large;   ///< number of entries at the back of `list`, which is filled backwards: large triangles, and
                  ///< triangles that need clipping
-    u32 culled;  ///< triangles that are back faces, are outside the view, or have no pixel centre in the
-                 ///< bounding box
+    u32 culled;  ///< number of triangles that are back faces, or are outside the view, or have no pixel
+                 ///< centre in their bounding box
     u32 not_finite;      ///< dropped: NaN or infinite vertices
-    u32 bad_index;       ///< dropped, because one of its indices is not a vertex of the mesh
+    u32 bad_index;       ///< number of triangles that are dropped because one of their indices is not that of
+                         ///< a vertex of the mesh
     u32 instance_count;  ///< number of instances drawn
     u32 reserved[10];
 };

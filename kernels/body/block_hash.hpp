@@ -3,8 +3,9 @@
 //
 // Input: the plane's bytes in row order, without the padding that a pitch leaves between the rows. The bytes
 // are split into blocks of 4096 bytes; the last one is padded with zeros. A block is 16 rows of 32 words
-// (u64, little-endian): half a warp holds two columns per lane and reads 128 adjacent bytes at once; four
-// vectors of 512 bits hold all columns. All sums and products are modulo 2^64.
+// (u64, little-endian): on a GPU, half a warp processes a block with two columns per lane, and reads 128
+// adjacent bytes at once; on a CPU, four vectors of 512 bits contain all columns. All sums and products are
+// modulo 2^64.
 //
 //   golden      0x9E3779B97F4A7C15
 //   mix(z)      z ^= z >> 30; z *= 0xBF58476D1CE4E5B9; z ^= z >> 27; z *= 0x94D049BB133111EB; z ^= z >> 31
@@ -16,15 +17,16 @@
 //
 // Source: the step is that of XXH3 (Y. Collet, xxhash 0.8): it multiplies the two 32-bit halves of the keyed
 // word, and adds the word itself to a neighbour's sum. This hash adds a rotation to the step, so that the
-// order within a column matters even without the keys, and ends a column with a full mix after 16 steps,
-// where XXH3 has a scramble. mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D. Stafford).
-// Guarantee: a change within one word always changes the value a of the neighbour column, because all later
-// steps of that column are one-to-one functions. Therefore it also changes the hashes of the block and of the
-// plane, except with probability 2^-64. The terms that are added before each mix depend on the column, the
-// block and the length, so that these are distinguished. The sums are independent of order, so lanes, blocks
-// and threads may be added in any order. The hash does not protect against an adversary. Reasons for 4096
-// bytes: a 720p picture then has 900 blocks, which keep a large GPU busy, and the work per block in addition
-// to its steps (32 mixes for 512 words) is small on both devices.
+// order within a column matters even without the keys. After 16 steps it ends a column with a full mix; XXH3
+// has a scramble at that place. mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D.
+// Stafford). Guarantee: a change within one word always changes the value a of the neighbour column, because
+// all later steps of that column are one-to-one functions. Therefore it also changes the hashes of the block
+// and of the plane, except with probability 2^-64. Before each mix a term is added that depends on the
+// column, the block or the length, so that the hash distinguishes equal data in different columns or blocks,
+// or of different lengths. The sums are independent of order, so lanes, blocks and threads may be added in
+// any order. The hash does not protect against an adversary. Reasons for 4096 bytes: a 720p picture then has
+// 900 blocks, which keep a large GPU busy, and the work per block in addition to its steps (32 mixes for 512
+// words) is small on both devices.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -50,9 +52,9 @@ inline constexpr u64 hash_golden = 0x9E37'79B9'7F4A'7C15;
     const u64 x = own ^ key;
     return (a << 29U | a >> 35U) + partner + (x & 0xffff'ffffU) * (x >> 32U);
 }
-/// The term that a column adds to its block's sum.
+/// Returns the term that a column adds to the sum of its block.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_column(u64 a, u64 key) { return hash_mix(a + key); }
-/// The term that a block adds to its plane's sum.
+/// Returns the term that a block adds to the sum of its plane.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_block(u64 sum, u64 index) {
     return hash_mix(sum + (index + 1) * hash_golden);
 }
@@ -61,7 +63,7 @@ inline constexpr u64 hash_golden = 0x9E37'79B9'7F4A'7C15;
     return hash_mix(sum + hash_mix(bytes + hash_golden));
 }
 
-/// A plane's bytes: `rows` rows of `row_bytes` bytes, `pitch` bytes from one to the next.
+/// A plane's bytes: `rows` rows of `row_bytes` bytes each; a row begins `pitch` bytes after the previous one.
 struct hash_view {
     const unsigned char* data;
     u64 row_bytes, rows, pitch;

@@ -1,14 +1,16 @@
 #pragma once
 // Clips one triangle at the near plane and at the guard band. Two triangles that share an edge must cut it at
 // the same point, or a crack appears. Therefore the cut point is computed only from the edge's two end
-// points. The end points are ordered by their values, not by the triangle's winding or the indices, because
-// meshes repeat vertices at seams. A point is inside by the same test that sets the outcode.
+// points, and their values determine which of them is used as the first one. Neither the triangle's winding
+// nor the indices determine this, because meshes repeat vertices at seams. Whether a point is inside is
+// determined by the same test that sets the outcode.
 
 #include "kernels/body/transform.hpp"
 
 namespace carousel::kernels::body {
 
-inline constexpr u32 max_clipped_vertices = 8;  // 3 corners, plus one for each of the five planes
+inline constexpr u32 max_clipped_vertices = 8;  // a triangle has 3 corners, and each of the five planes can
+                                                // add one
 
 /// Plane 0 is near, 1..4 the guard band. inside_plane() makes the comparison that sets the outcode;
 /// plane_distance() returns the signed distance in double, from which the cut point is computed.

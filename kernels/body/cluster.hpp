@@ -1,11 +1,11 @@
 #pragma once
-// Clusters: 128 consecutive triangles of the mesh. At set-up each cluster gets bounds (a sphere, a cone of
-// normals, its longest edge and its smallest triangle); per frame one test can prove that none of its
-// triangles covers a pixel. The test is conservative: if it hides a cluster, classify() would cull every
-// triangle of that cluster. This takes into account all roundings of the transform and of the snapping to
-// 1/256 pixel. The test may hide fewer clusters than possible, but never hides a visible one, so pictures and
-// counters are the same as without the test. At set-up each cluster also gets a list of its vertices, so that
-// each of them is transformed once and a triangle is read as 4 bytes.
+// Clusters: 128 consecutive triangles of the mesh. At set-up, bounds are computed for each cluster: a sphere,
+// a cone of normals, its longest edge and its smallest triangle. In each frame, one test of these bounds can
+// prove that none of the cluster's triangles covers a pixel. The test is conservative: if it hides a cluster,
+// classify() would cull every triangle of that cluster. This takes into account all roundings of the
+// transform and of the snapping to 1/256 pixel. The test may hide fewer clusters than possible, but never
+// hides a visible one, so pictures and counters are the same as without the test. At set-up each cluster also
+// gets a list of its vertices, so that each of them is transformed once and a triangle is read as 4 bytes.
 
 #include "kernels/body/transform.hpp"
 #include "kernels/mesh_layout.hpp"
@@ -28,8 +28,9 @@ struct vec3d {
 
 struct corners3d {
     vec3d p[3];
-    bool usable;    ///< indices in range, coordinates finite
-    bool has_area;  ///< no two corners coincide (such corners would coincide on the screen, too)
+    bool usable;    ///< all indices are in range, and all coordinates are finite
+    bool has_area;  ///< no two corners of a triangle coincide (if they did, they would coincide on the
+                    ///< screen, too)
 };
 [[nodiscard]] CAROUSEL_HD_INLINE corners3d triangle_corners(const mesh_view& m, u32 triangle) {
     corners3d c{};
@@ -94,9 +95,9 @@ struct corners3d {
 }
 
 /// Stores a cluster's vertex list in `numbers` (u16[cluster_vertices]: vertex numbers in ascending order,
-/// each minus the first vertex number). Stores in `corners` the positions that the corners of the cluster's
-/// triangles have in that list. Stores no list (all zero) if an index is out of range, or if the vertices are
-/// too many or too far apart.
+/// each minus the first vertex number). For each corner of the cluster's triangles, stores in `corners` the
+/// position of its vertex in that list. Stores no list (all zero) if an index is out of range, or if the
+/// vertices are too many or too far apart.
 CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bounds& bounds, u16* numbers,
                                      u32* corners) {
     const u32 begin = cluster * cluster_triangles,
@@ -137,7 +138,8 @@ CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bo
     bounds.vertex_count = count;
 }
 
-/// All set-up work for one cluster. Each of the three arrays is for the whole mesh.
+/// Does all set-up work for one cluster. Each of the three arrays contains the data of all clusters of the
+/// mesh.
 CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluster_bounds* bounds,
                                          u16* numbers, u32* corners) {
     cluster_bounds b = bound_cluster(m, cluster);
@@ -152,8 +154,8 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
            abs_(row[3]);
 }
 
-/// True if the whole cluster lies within the view and beyond the near plane, by more than any rounding error.
-/// Then all outcodes are 0.
+/// True if the whole cluster lies within the view and beyond the near plane, and its distance from their
+/// planes exceeds every rounding error. In this case all outcodes are 0.
 [[nodiscard]] CAROUSEL_HD_INLINE bool cluster_inside(const cluster_bounds& b, const f32* clip,
                                                      const viewport& view) {
     if (!(b.radius > 0.0F)) return false;
@@ -186,7 +188,8 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
               lw = length3(rw[0], rw[1], rw[2]);
     const vec3 centre{b.centre[0], b.centre[1], b.centre[2]};
     const clip_vertex c = to_clip(clip, centre);
-    // Bound of the rounding error of any vertex's coordinate: four roundings of sums no larger than these.
+    // An upper bound of the rounding error of every vertex's coordinates: there are four roundings, and the
+    // rounded sums are not larger than these.
     constexpr f32 unit = 6e-7F;
     const f32 error_x = unit * (row_sum(rx, b) + lx * b.radius),
               error_y = unit * (row_sum(ry, b) + ly * b.radius),
@@ -200,8 +203,8 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const f32 least_w = c.w - reach_w - 4.0F * all, most_w = c.w + reach_w + 4.0F * all;
     if (most_w < view.near) return true;
 
-    // The test by cone is only made for clusters with all vertices beyond the near plane and within the guard
-    // band.
+    // The test by cone is made only if all vertices of the cluster are beyond the near plane and within the
+    // guard band.
     if (!(b.spread > 0.0F) || !(b.smallest > 1e-30F) || !(least_w > view.near * 1.001F)) return false;
     const f32 inverse = 1.0F / least_w;
     const f32 far_x = (abs_(c.x) + reach_x) * inverse, far_y = (abs_(c.y) + reach_y) * inverse;

@@ -2,8 +2,8 @@
 // The arithmetic of every kernel, with the same results on every device: IEEE operations are executed in the
 // written order and fused only by fma_(), and this file defines every function in which libraries or
 // instruction sets differ (NaN and -0 in min/max, float to integer, sine and cosine). Nothing here may be
-// replaced by a library call. All functions are forced inline, because the CPU kernels are compiled several
-// times for different instruction sets and no shared copy may survive.
+// replaced by a library call. All functions are forced inline: the CPU kernels are compiled once for each of
+// several instruction sets, and no function that is not inline may be shared between these builds.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -55,7 +55,8 @@ extern const f32 unknown_zero;
 /// Returns `low` if x is NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 clamp_(f32 x, f32 low, f32 high) {
 #if defined(__CUDA_ARCH__)
-    return fminf(fmaxf(x, low), high);  // one instruction each; if one argument is NaN, returns the other
+    return fminf(fmaxf(x, low), high);  // each of the two is one instruction; if one argument is NaN, it
+                                        // returns the other argument
 #else
     return min_(max_(x, low + unknown_zero), high + unknown_zero);
 #endif
@@ -75,7 +76,7 @@ extern const f32 unknown_zero;
 
 [[nodiscard]] CAROUSEL_HD_INLINE bool is_finite(f32 x) { return (bits_of(x) & 0x7f800000U) != 0x7f800000U; }
 
-/// Rounds towards zero; returns the lower bound for NaN; values beyond +-2^30 are clamped.
+/// Rounds towards zero. Values beyond +-2^30 are clamped; for NaN, the lower bound is returned.
 [[nodiscard]] CAROUSEL_HD_INLINE i32 to_i32(f32 x) {
     return static_cast<i32>(clamp_(x, -1073741824.0F, 1073741824.0F));
 }

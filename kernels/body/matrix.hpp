@@ -52,8 +52,8 @@ struct matrix34 {
     return column == 3 ? sum + r[3] : sum;
 }
 
-/// Model matrix of instance `index` of `count`: the instance is at a place of a square grid and rotates about
-/// y, with its own phase.
+/// Model matrix of instance `index` of `count`: each instance has its own place in a square grid, and rotates
+/// about y with its own phase.
 CAROUSEL_HD_INLINE void model_matrix(u64 frame_number, f32 spin, u32 index, u32 count, f32 spacing,
                                      f32* out) {
     u32 side = 1;
@@ -76,7 +76,7 @@ CAROUSEL_HD_INLINE void field_matrix(u64 frame_number, f32 spin, u32 index, f32 
     const f64 radius = 0.62 * spacing * sqrt_(static_cast<f64>(index));
     const f64 turn = static_cast<f64>(frame_number) * spin;
     const sine_cosine at = sincos_(2.39996322972865332 * index), wave = sincos_(0.8 * radius - 1.5 * turn);
-    // The axis, uniformly distributed on the sphere.
+    // The instance's axis; the axes of all instances are distributed uniformly over the sphere.
     const f64 up = 2.0 * random(0) - 1.0, flat = sqrt_(1.0 - up * up);
     const sine_cosine around = sincos_(6.28318530717958648 * random(1));
     const f64 a[3] = {flat * around.cosine, up, flat * around.sine};

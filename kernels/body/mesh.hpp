@@ -21,7 +21,8 @@ namespace carousel::kernels::body {
 
 /// Value noise in 0..1 with lattice spacing 1; the interpolation between the lattice points is quintic.
 [[nodiscard]] CAROUSEL_HD_INLINE f64 lattice_noise(f64 x, f64 y, u32 seed) {
-    const f64 sx = x + 65536.0, sy = y + 65536.0;  // both > 0, so truncation equals floor
+    const f64 sx = x + 65536.0, sy = y + 65536.0;  // both numbers are positive, so truncation is the same as
+                                                   // floor
     const u32 ix = static_cast<u32>(sx), iy = static_cast<u32>(sy);
     const f64 fx = sx - ix, fy = sy - iy;
     const f64 u = fx * fx * fx * (fx * (fx * 6.0 - 15.0) + 10.0),
@@ -52,8 +53,8 @@ namespace carousel::kernels::body {
 
 inline constexpr f64 pi = 3.14159265358979323846;
 
-/// The grid of a shape, which consists of `parts` patches of nu x nv quads. The soup, the slivers and the
-/// stacks consist of `parts` triangles or quads.
+/// A shape's grid. The shape consists of `parts` patches, each of nu x nv quads. The soup, the slivers and
+/// the stacks consist of `parts` triangles or quads.
 struct shape_grid {
     mesh_shape shape;
     u32 nu, nv, parts;
@@ -74,7 +75,7 @@ struct shape_grid {
     return to_vec3(x * inverse, y * inverse, z * inverse);
 }
 
-/// The benchmark scene: d (1 + 0.05 sin 9a sin 7b) with normal d.
+/// The shape of the benchmark scene: the point d (1 + 0.05 sin 9a sin 7b), with the normal d.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex sphere_vertex(const shape_grid& g, u32 u, u32 v) {
     const f64 a = 2.0 * pi * (u % g.nu) / g.nu, b = pi * v / g.nv;
     const sine_cosine sa = sincos_(a), sb = sincos_(b);
@@ -84,7 +85,7 @@ struct shape_grid {
                        static_cast<f64>(v) / g.nv);
 }
 
-/// A square grid mapped to a disc; the sea is flat.
+/// A square grid that is mapped to a disc; the sea has a constant height.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex terrain_vertex(const shape_grid& g, u32 u, u32 v) {
     const f64 gx = 2.0 * u / g.nu - 1.0, gz = 1.0 - 2.0 * v / g.nv;
     const f64 x = gx * sqrt_(1.0 - 0.5 * gz * gz), z = gz * sqrt_(1.0 - 0.5 * gx * gx);
@@ -188,8 +189,8 @@ struct shape_grid {
 struct index_triple {
     u32 a, b, c;
 };
-/// Position of quad `at` of a patch: patches are traversed in tiles of 8 x 8 quads (fewer at the ends), so
-/// that the triangles of a cluster are adjacent and share their vertices.
+/// Returns the position of quad `at` of a patch. The quads are numbered tile by tile, in tiles of 8 x 8 quads
+/// (fewer at the ends), so that the triangles of a cluster are adjacent and share vertices.
 struct quad_place {
     u32 u, v;
 };
@@ -201,7 +202,7 @@ struct quad_place {
     return {left + in_tile % columns, top + in_tile / columns};
 }
 
-/// Quads are split (a, b, c)(b, d, c), as the benchmark scene requires.
+/// Each quad is split into the triangles (a, b, c) and (b, d, c), as the benchmark scene requires.
 [[nodiscard]] CAROUSEL_HD_INLINE index_triple triangle_of(const shape_grid& g, u32 i) {
     if (g.shape == mesh_shape::triangle_soup || g.shape == mesh_shape::long_slivers)
         return {3 * i, 3 * i + 1, 3 * i + 2};

@@ -30,7 +30,7 @@ struct weight_slopes {
              fma_(a.w, b.x, -(b.w * a.x)) * over_y}};
 }
 
-/// A texture coordinate at a pixel and its change to the next pixel in x and y.
+/// A texture coordinate at a pixel, and how much it changes to the next pixel in x and in y.
 struct moving {
     f32 value, x, y;
 };
@@ -44,8 +44,8 @@ struct moving {
 
 /// The level in steps of 1/256, from 0 to (levels - 1) * 256. Two squared distances in texels are computed:
 /// to the next pixel to the right, and to the next pixel down. The level is half the binary logarithm of the
-/// larger one. The logarithm is approximated by the float's exponent, with the mantissa as its fraction (an
-/// error of at most 0.05 levels).
+/// larger one. The logarithm is approximated: the float's exponent is its integer part, and the mantissa its
+/// fraction. The error is at most 0.05 levels.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 mip_level(const moving& u, const moving& v, u32 width, u32 height,
                                                u32 levels) {
     const f32 w = static_cast<f32>(width), h = static_cast<f32>(height);
@@ -55,7 +55,8 @@ struct moving {
     return min_(level, (levels - 1U) * 256U);
 }
 
-/// Bounds a field of a texture's record, because the record may be in memory that is being filled.
+/// Limits a field of a texture's record to valid values, because the record may be in memory that another
+/// process is filling.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 bounded_side(u32 side) {
     return max_(1U, min_(side, max_texture_extent));
 }

@@ -53,7 +53,7 @@ struct color {
     return ((x >> 5 ^ y >> 5) & 1U) ? color{214, 214, 208} : color{176, 184, 192};
 }
 
-/// A texel of the shape's own texture. Sizes: procedural_counts().
+/// Returns a texel of the texture that belongs to the shape. Sizes: procedural_counts().
 [[nodiscard]] CAROUSEL_HD_INLINE u32 texel_of(mesh_shape shape, u32 x, u32 y, u32 width, u32 height) {
     const f64 u = (x + 0.5) / width, v = (y + 0.5) / height;
     switch (shape) {

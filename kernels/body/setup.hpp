@@ -1,15 +1,16 @@
 #pragma once
 // One triangle on the screen: winding, bounding box, class, integer edges with the top-left rule, and the
 // visibility key. An edge function's value is exact in 32 bits if the bounding box is at most 127 pixels, and
-// in 64 bits for every triangle within the guard band. So both widths give the same pixels and, after
-// conversion to float (for the depth), the same rounded value.
+// in 64 bits for every triangle within the guard band. So edge functions of both widths give the same pixels.
+// For the depth their values are converted to float, and this also gives the same rounded value.
 
 #include "kernels/body/transform.hpp"
 
 namespace carousel::kernels::body {
 
 inline constexpr u64 empty_key = ~0ULL;  ///< the key of a pixel without a triangle; larger than any other key
-inline constexpr i32 narrow_limit = 127 * subpixels;  ///< largest box for which 32-bit edges are exact
+inline constexpr i32 narrow_limit = 127 * subpixels;  ///< side of the largest box for which edge functions
+                                                      ///< with 32 bits are exact
 inline constexpr i32 small_side = 64;  ///< in pixels: the limit for "small" boxes, which one GPU thread draws
 inline constexpr i32 small_area = 96;
 
@@ -22,8 +23,8 @@ struct pixel_box {
     [[nodiscard]] CAROUSEL_HD_INLINE bool empty() const { return x1 < x0 || y1 < y0; }
 };
 
-/// A front-facing triangle. Its corners a, b, c are in the order in which the edge functions are positive
-/// inside (y down).
+/// A front-facing triangle. The order of its corners a, b, c is the one in which the edge functions are
+/// positive inside the triangle (y points down).
 struct screen_triangle {
     i32 ax, ay, bx, by, cx, cy;
     f32 wa, wb, wc;  ///< 1/w
@@ -52,7 +53,7 @@ template <typename Int = i64>
             min_((max3(t.ay, t.by, t.cy) - half) >> 8, height - 1)};
 }
 
-/// True if 32-bit edges are exact for every pixel centre of the bounding box.
+/// True if edge functions with 32 bits are exact for every pixel centre of the bounding box.
 [[nodiscard]] CAROUSEL_HD_INLINE bool narrow(const screen_triangle& t) {
     return (u32{max3(t.ax, t.bx, t.cx) - min3(t.ax, t.bx, t.cx) <= narrow_limit} &
             u32{max3(t.ay, t.by, t.cy) - min3(t.ay, t.by, t.cy) <= narrow_limit}) != 0;
@@ -64,8 +65,8 @@ template <typename Int = i64>
     if (narrow(t)) return double_area<i32>(t) > 0;
     return double_area<i64>(t) > 0;
 #else
-    // f64 is also exact. This form is used because below AVX-512 there are no vectors of 64-bit integer
-    // products.
+    // f64 is also exact. This form is used because instruction sets below AVX-512 have no vector instruction
+    // for products of 64-bit integers.
     const f64 ux = t.bx - t.ax, uy = t.by - t.ay, vx = t.cx - t.ax, vy = t.cy - t.ay;
     return ux * vy > uy * vx;
 #endif
@@ -82,7 +83,7 @@ template <typename Int = i64>
     const i32 w = box.x1 - box.x0 + 1, h = box.y1 - box.y0 + 1;
     const u32 hidden = u32{w <= 0} | u32{h <= 0} | u32{!faces_front(t)};
     const u32 fits = u32{w <= small_side} & u32{h <= small_side} & u32{narrow(t)};
-    // The product overflows only for boxes that are not small; for those the result is ignored.
+    // The product can overflow only if the box is not small; in that case the result is not used.
     const u32 little = u32{min_(w, small_side) * min_(h, small_side) <= small_area};
     u32 result =
         fits & little ? static_cast<u32>(triangle_class::small) : static_cast<u32>(triangle_class::large);
@@ -105,7 +106,7 @@ struct edge_functions {
 template <typename Int>
 CAROUSEL_HD_INLINE void one_edge(edge_functions<Int>& out, int i, Int x0, Int y0, Int x1, Int y1) {
     const Int dx = x1 - x0, dy = y1 - y0;
-    out.e[i] = dy * x0 - dx * y0;  // the value at the origin, which is the pixel's centre
+    out.e[i] = dy * x0 - dx * y0;  // the function's value at the centre of the pixel, which is the origin
     out.step_x[i] = -dy * subpixels;
     out.step_y[i] = dx * subpixels;
     out.bias[i] = dy < 0 || (dy == 0 && dx > 0) ? 0 : -1;
@@ -128,7 +129,7 @@ template <typename Int>
 struct depth_plane {
     f32 inverse_area, wa, to_b, to_c;
 };
-/// `Int` must be able to represent the double area, so it may be i32 only for narrow() triangles.
+/// `Int` must be able to represent twice the triangle's area, so it may be i32 only for narrow() triangles.
 template <typename Int>
 [[nodiscard]] CAROUSEL_HD_INLINE depth_plane make_depth(const screen_triangle& t, Int area) {
     return {1.0F / static_cast<f32>(area), t.wa, t.wb - t.wa, t.wc - t.wa};
@@ -141,12 +142,13 @@ struct depth_bound {
     f32 first, step_x, step_y;  ///< the depth of pixel (x, y), counted from the pixel of the edge functions,
                                 ///< is at most first + x * step_x + y * step_y
 };
-/// The bound is the smaller of two: the nearest corner's depth, and the depth plane, which gives a tighter
-/// bound if corners lie far outside. Both are raised by more than the rounding error of their computation and
-/// of depth_bits(). The computation of the plane has about twenty roundings, each of which loses at most
-/// 2^-24 of the sum of the terms. That sum covers the first pixel and 64 pixels in each direction; within the
-/// triangle no term is larger than the difference between its corners. The products are computed in the order
-/// of depth_bits(), so that values too small for a float underflow in both functions.
+/// The bound is the smaller of two bounds: the depth of the nearest corner, and the largest value of the
+/// depth plane over the pixels. The second one is lower if corners lie far outside these pixels. Both are
+/// raised by more than the rounding error of their computation and of depth_bits(). The computation of the
+/// plane has about twenty roundings, each of which loses at most 2^-24 of the sum of the terms. This sum is
+/// large enough for the first pixel and for 64 pixels in each direction; within the triangle no term exceeds
+/// the difference between its corners. The products are computed in the order of depth_bits(), so that values
+/// too small for a float underflow in both functions.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_corner(const screen_triangle& t) {
     return max_(max_(t.wa, t.wb), t.wc) * 1.0001F;
 }
@@ -167,10 +169,11 @@ template <typename Int>
                                                    i32 rows) {
     const f32 along = static_cast<f32>(columns - 1) * b.step_x, down = static_cast<f32>(rows - 1) * b.step_y;
     const f32 first = b.first + static_cast<f32>(x) * b.step_x + static_cast<f32>(y) * b.step_y;
-    return min_(first + positive_(along) + positive_(down), b.nearest);  // NaN selects the corner's bound
+    return min_(first + positive_(along) + positive_(down), b.nearest);  // if the value is NaN, the corner's
+                                                                         // bound is used
 }
 
-/// The upper half of the visibility key; a nearer pixel has a smaller one.
+/// Returns the upper half of the visibility key, which is smaller for a nearer pixel.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 depth_bits(const depth_plane& d, f32 eb, f32 ec) {
     const f32 z = fma_(ec * d.inverse_area, d.to_c, fma_(eb * d.inverse_area, d.to_b, d.wa));
     return ~bits_of(positive_(z));

@@ -16,7 +16,7 @@ struct shading {
     u32 wireframe;         ///< scene_state::wireframe
     f32 scale_x, scale_y;  ///< 2 / width, 2 / height
     u32 texture_width, texture_height;
-    u32 mapped;       ///< 1: there are mip levels or several textures, and they are sampled as in mip.hpp
+    u32 mapped;       ///< 1 if there are mip levels or several textures; these are sampled as in mip.hpp
     u32 texel_count;  ///< number of texels of all textures
     texture_record texture;  ///< the texture, if there is only one
 };
@@ -42,17 +42,18 @@ struct barycentrics {
 };
 
 /// Perspective-correct barycentrics of the triangle's point that projects to a position of the picture (x
-/// right, y up, in -1..1), computed from clip positions. The three barycentrics, as a vector, are orthogonal
-/// to two vectors: the three corners' offsets from the ray in x, and their offsets in y. The formula is also
-/// valid for corners behind the eye, so a clipped triangle is shaded from its original corners. The weights
-/// are clamped, because snapping may move the point slightly outside the triangle.
+/// right, y up, in -1..1), computed from clip positions. The vector of the three barycentrics is orthogonal
+/// to two vectors: one consists of the offsets of the three corners from the ray in x, the other of their
+/// offsets in y. The formula is also valid for corners behind the eye, so a clipped triangle is shaded from
+/// its original corners. The weights are clamped, because snapping may move the point slightly outside the
+/// triangle.
 [[nodiscard]] CAROUSEL_HD_INLINE barycentrics barycentrics_at(f32 x, f32 y, const clip_vertex& a,
                                                               const clip_vertex& b, const clip_vertex& c) {
     const f32 ax = fma_(-x, a.w, a.x), ay = fma_(-y, a.w, a.y);
     const f32 bx = fma_(-x, b.w, b.x), by = fma_(-y, b.w, b.y);
     const f32 cx = fma_(-x, c.w, c.x), cy = fma_(-y, c.w, c.y);
-    // One product is rounded and the other is fused. The code specifies which one, so the result is the same
-    // on every device.
+    // Of the two products one is rounded and the other is part of a fused operation. The code specifies which
+    // product is which, so the result is the same on every device.
     f32 la = fma_(bx, cy, -(cx * by)), lb = fma_(cx, ay, -(ax * cy)), lc = fma_(ax, by, -(bx * ay));
     const f32 inverse = 1.0F / (la + lb + lc);
     la = clamp_(la * inverse, 0.0F, 1.0F);
@@ -109,7 +110,7 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
     const f32 limited = clamp_(u, -4096.0F, 4096.0F);
     const f32 unit = limited - static_cast<f32>(floor_bounded_i32(limited));
     const i32 position = static_cast<i32>(unit * static_cast<f32>(size * 256U)) - 128;
-    // -1 becomes the largest u32 and stands for the last texel.
+    // the texel number -1 means the last texel; as a u32 it is the largest value
     const u32 texel = static_cast<u32>(position >> 8), next = texel + 1U, last = size - 1U;
     fraction = static_cast<u32>(position) & 255U;
     first = min_(texel, last);
@@ -144,7 +145,7 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
                 static_cast<u32>(to_i32(fma_(n.y, 127.0F, 127.5F))) & 255U,
                 static_cast<u32>(to_i32(fma_(n.z, 127.0F, 127.5F))) & 255U);
 }
-/// A distinct colour for each triangle, none of them dark.
+/// Returns a colour that differs from triangle to triangle and is never dark.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 shade_id(u32 id) {
     return (hash_u32(id + 1U) >> 1 & 0x7f7f7fU) + 0xff606060U;
 }
@@ -158,10 +159,10 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
 
 /// The background: a vertical gradient, with an ordered 4x4 dither that avoids banding.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 background(u32 x, u32 y, u32 height) {
-    // element of the 4x4 Bayer matrix, computed by interleaving bits: 0..15
+    // the pixel's element of the 4x4 Bayer matrix (0..15), computed by interleaving bits
     const u32 d = x ^ y;
     const u32 bayer = (d & 1U) << 3 | (y & 1U) << 2 | (d & 2U) | (y & 2U) >> 1;
-    const u32 at = y * 4096U / height;  // 0 at the top, 4095 at the bottom
+    const u32 at = y * 4096U / height;  // the position in the gradient: 0 at the top, 4095 at the bottom
     const u32 threshold = bayer * 256U + 128U;
     const u32 r = ((52U * 4096U - at * 34U) + threshold) >> 12;
     const u32 g = ((62U * 4096U - at * 38U) + threshold) >> 12;

@@ -9,7 +9,8 @@ namespace carousel::kernels::body {
 /// (centre - sum/9), rounded, limited to 0..255.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 sharpen_channel(i32 centre, i32 sum, i32 strength) {
     const i32 scaled = centre * (9 * 256) + strength * (9 * centre - sum);  // times 2304
-    const i32 rounded = (scaled + 1152) / 2304;  // a negative quotient is clamped to 0 anyway
+    const i32 rounded = (scaled + 1152) / 2304;  // it does not matter how a negative quotient is rounded,
+                                                 // because it is clamped to 0
     return static_cast<u32>(max_(0, min_(255, rounded)));
 }
 

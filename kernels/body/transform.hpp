@@ -6,7 +6,8 @@
 namespace carousel::kernels::body {
 
 inline constexpr i32 subpixels = 256;
-inline constexpr i32 guard_pixels = 32700;              ///< beyond this a triangle is clipped in x or y
+inline constexpr i32 guard_pixels = 32700;              ///< if a corner is farther out than this, the
+                                                        ///< triangle is clipped in x or y
 inline constexpr i32 screen_limit = 32767 * subpixels;  ///< maximum magnitude of a screen coordinate
 
 /// Outcode bits. A triangle is invisible if one of the first five bits is set for all of its vertices;
@@ -24,7 +25,7 @@ inline constexpr u32 out_any_side = 31;
 inline constexpr u32 out_needs_clip = out_near | out_guard;
 
 struct viewport {
-    f32 half_width, half_height;  ///< half the picture in subpixels
+    f32 half_width, half_height;  ///< half the picture's width and height, in subpixels
     f32 guard_x, guard_y;         ///< |x| <= guard_x * w is inside the guard band
     f32 near;                     ///< w of the near plane
     i32 width, height;            ///< pixels

@@ -1,7 +1,8 @@
 // No include guard on purpose: part of cpu/simd_source.hpp. Sorts triangles into the tiles that their boxes
 // touch.
 
-inline constexpr i32 many_tiles = 16;  ///< a triangle whose box covers more tiles is treated as special
+inline constexpr i32 many_tiles = 16;  ///< a triangle whose box touches more tiles than this is stored as a
+                                       ///< special one
 
 CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, const screen_triangle& t,
                                 u32 id) {
@@ -12,8 +13,8 @@ CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, cons
     return true;
 }
 
-/// Clips a triangle of the mesh and adds the remaining parts. If the store has no room for all parts, adds
-/// none of them, so that the call can be retried.
+/// Clips a triangle of the mesh and adds the remaining parts. If the store does not have room for all parts,
+/// none is added, so that the call can be repeated later.
 CAROUSEL_FORCE bool add_clipped(const fragment_job& job, worker_bins& bins, u32 id) {
     const u32 before = bins.special_count;
     const u32 instance = id / job.mesh.counts.triangle_count, index = id % job.mesh.counts.triangle_count;
@@ -69,7 +70,7 @@ CAROUSEL_FORCE screen_vertex vertex_of(const u32* w) {
 CAROUSEL_FORCE u64 place_of(four_i32 v) { return __builtin_bit_cast(two_u64, v)[0]; }
 
 /// Adds one triangle to the tiles that its box touches, or to the specials. Returns false if there is no
-/// room; the triangle is then binned in the next round. Each step processes x and y together.
+/// room; the triangle is then binned in the next round. Each step processes x and y in one operation.
 CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, const corner_words& corners,
                                  u32 id) {
     const four_i32 p = load_four(corners.at[0]), q = load_four(corners.at[1]), r = load_four(corners.at[2]);
@@ -115,13 +116,13 @@ struct cluster_cache {
     listed_vertices vertices;
 };
 
-/// The ids of up to `batch_size` entries of the list. All values that were read from ring memory are bounded
-/// here.
+/// The ids of up to `batch_size` entries of the list. Here all values that were read from ring memory are
+/// limited to valid ones.
 struct alignas(64) listed_ids {
     u32 id[batch_size], instance[batch_size], triangle[batch_size], valid[batch_size];
-    bool in_clusters;  ///< true if the cluster changes at most twice from entry to entry, and every cluster
-                       ///< of the batch has a vertex list; the vertices are then transformed once for all
-                       ///< triangles of the batch
+    bool in_clusters;  ///< true if the entries of the batch change to another cluster at most twice, and
+                       ///< every cluster of the batch has a vertex list; in this case the vertices are
+                       ///< transformed once for all triangles of the batch
 };
 
 CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 count) {
@@ -145,7 +146,8 @@ CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 coun
         return job.mesh.clusters[ids.triangle[l] / cluster_triangles].vertex_count != 0;
     };
     ids.in_clusters = changes <= 2 && has_list(0) && has_list(batch_size - 1);
-    // With two changes there is a third cluster in between, which must have a list, too.
+    // If the cluster changes twice, there is a third cluster between the first and the last one; it must have
+    // a list, too.
     for (u32 l = 1; changes == 2 && ids.in_clusters && l < batch_size; ++l) ids.in_clusters = has_list(l);
 }
 
@@ -170,7 +172,7 @@ CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins,
     return count;
 }
 
-/// Does the same as bin_from_clusters for triangles that are scattered over the mesh.
+/// The same as bin_from_clusters, for triangles that are scattered over the mesh.
 u32 bin_from_mesh(const fragment_job& job, worker_bins& bins, const listed_ids& ids, u32 count) {
     batch b;
     alignas(64) i32 first[batch_size];
@@ -192,7 +194,7 @@ u32 bin_from_mesh(const fragment_job& job, worker_bins& bins, const listed_ids& 
 u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
     listed_ids ids;
     cluster_cache cache;
-    // list[back - position] is entry `position` of the back part
+    // entry `position` of the back part is list[back - position]
     const u64 back = job.id_limit - 1 + job.small_count;
     for (u32 start = begin; start < end; start += batch_size) {
         const u32 n = end - start < batch_size ? end - start : batch_size;

@@ -12,8 +12,8 @@
 namespace carousel::kernels::cpu {
 
 inline constexpr u32 tile_width = 64, tile_height = 32;
-/// A row of keys is longer than a row of the tile, so that no vector store that begins inside a row reaches
-/// the next row.
+/// In memory, a row of keys is longer than a row of the tile. So a vector store that begins inside a row does
+/// not reach the next row.
 inline constexpr u32 tile_stride = tile_width + 16;
 inline constexpr u64 tile_keys = static_cast<u64>(tile_stride) * tile_height;
 
@@ -31,7 +31,8 @@ struct classified {
     u32 small_count = 0, large_count = 0, culled = 0, not_finite = 0, bad_index = 0;
 };
 
-/// A triangle that is rastered from its own record: it was clipped or covers many tiles.
+/// A triangle that has a record of its own and is rastered from it, because it was clipped or covers many
+/// tiles.
 struct special_triangle {
     body::screen_triangle triangle;
     u32 id;
@@ -43,8 +44,8 @@ struct special_triangle {
 /// relative to the first, with 16 bits per coordinate; for larger boxes, only the id is used.
 struct alignas(32) binned_triangle {
     i32 x, y;
-    u32 to_second, to_third;  ///< lower half: x; upper half: y. Both words are `wide_triangle` if the box
-                              ///< exceeds 127 pixels
+    u32 to_second, to_third;  ///< the lower half is x, the upper half is y; if the box exceeds 127 pixels,
+                              ///< both words are `wide_triangle`
     f32 inverse_w[3];
     u32 id;
 };
@@ -84,7 +85,7 @@ struct fragment_job {
     body::shading shading;
     const word_tables* tables = nullptr;
     u32 tiles_x = 0, tiles_y = 0;
-    u32 small_count = 0, total_count = 0;  ///< copies of the counters, limited to valid values
+    u32 small_count = 0, total_count = 0;  ///< copies of the frame's counters, limited to valid values
     u64 id_limit = 0;                      ///< max_instances * triangles
     raster_path path = raster_path::automatic;
     u8* color = nullptr;
@@ -98,7 +99,8 @@ struct entries {
     const char* name;
     /// Transforms and classifies the triangles of one cluster.
     void (*cluster)(const vertex_job& job, u32 instance, u32 number, classified& out);
-    /// Bins list positions from `begin` on; returns the first one that did not fit (or `end`).
+    /// Bins the triangles at list positions `begin` to `end` - 1; returns the first position for which there
+    /// was no room, or `end`.
     u32 (*bin)(const fragment_job& job, u32 begin, u32 end, worker_bins& bins);
     /// `keys`: tile_keys elements, 64-byte aligned; cleared at the start of the first round.
     void (*raster_tile)(const fragment_job& job, u32 tile, u64* keys, bool first_round);
@@ -108,9 +110,10 @@ struct entries {
     u64 (*hash_columns_of)(const unsigned char* block);
 };
 
-/// The best set that this processor supports; CAROUSEL_SIMD=baseline|avx2|avx512 requests another one.
+/// Returns the entries of the best instruction set that this processor supports;
+/// CAROUSEL_SIMD=baseline|avx2|avx512 requests another one.
 [[nodiscard]] const entries& best_entries();
-/// Returns null if this processor or this build does not support it.
+/// Returns the entries of that instruction set, or null if this processor or this build does not support it.
 [[nodiscard]] const entries* find_entries(std::string_view name);
 
 // The functions of kernels.hpp on a CPU queue, asynchronous. If `use` is null, best_entries() is used.
@@ -123,7 +126,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args);
 void sharpen(device::queue& q, const sharpen_args& args);
 void hash_plane(device::queue& q, const hash_args& args);
 [[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);
-/// The minimum number of bytes with which run_fragment_stage works, although in many rounds (for tests).
+/// The minimum number of bytes with which run_fragment_stage works; it may then need many rounds (for tests).
 [[nodiscard]] u64 least_scratch_bytes(u32 width, u32 height);
 
 // The same functions, but synchronous: they run in the calling thread and the given pool. The queue's worker

@@ -60,7 +60,7 @@ u32 cut_scratch(fragment_job& job, const fragment_stage_args& args, u32 pool_siz
                   specials = special_capacity * sizeof(special_triangle);
         bins[w].heads = reinterpret_cast<u32*>(base);
         bins[w].specials = reinterpret_cast<special_triangle*>(base + heads);
-        // Each triangle takes 32 bytes and is referenced by one or two tiles, with 4 bytes per reference.
+        // Each triangle takes 32 bytes. One or two tiles refer to it, and each reference takes 4 bytes.
         const u64 rest = slice - heads - specials;
         const u64 triangles = body::max_(rest / 4 * 3 / block_alignment * block_alignment,
                                          least_triangles * sizeof(binned_triangle));
@@ -146,8 +146,8 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
     for (bool first = true, last = false; !last; first = false) {
         last = bin_round(pool, job, use, chunk, progress);
         pool.parallel_for(tiles, 4, [&](u64 begin, u64 end, unsigned) {
-            // Keys are stored in the visibility buffer only if there are several rounds; with one round they
-            // stay in the nearest caches.
+            // The keys are stored in the visibility buffer only if there are several rounds; if there is only
+            // one round, they stay in the nearest caches.
             alignas(64) u64 own[tile_keys];
             const bool only = first && last;
             for (u64 t = begin; t < end; ++t) {

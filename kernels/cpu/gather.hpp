@@ -9,7 +9,8 @@ struct alignas(64) batch {
     i32 x[3][batch_size], y[3][batch_size];
     f32 w[3][batch_size];
     u32 code[3][batch_size];
-    u32 valid[batch_size];  ///< 0: the id or an index is out of range, or the position is beyond the count
+    u32 valid[batch_size];  ///< 0 if the id or an index is out of range, or if the list position is beyond
+                            ///< the number of entries
 };
 
 inline screen_vertex corner(const batch& b, u32 k, u32 l) {
@@ -17,8 +18,8 @@ inline screen_vertex corner(const batch& b, u32 k, u32 l) {
 }
 
 /// Copies four words from any address by one load and one store; a gather would load each word separately. If
-/// only three words are needed (here and in take_columns), the word after them is read as well. This is safe
-/// because no array that is read this way is the last one of its block.
+/// a caller of this function or of take_columns needs only three words, the word after them is read as well.
+/// This is safe because no array that is read this way is the last one of its block.
 using words4 = u32 __attribute__((vector_size(16)));
 CAROUSEL_FORCE void take4(u32* to, const void* from) {
     words4 v;
@@ -89,7 +90,7 @@ struct alignas(64) points {
 };
 template <bool inside, u32 n>
 CAROUSEL_FORCE void transform_points(points<n>& p, const viewport& view_in, const f32* clip_in) {
-    const viewport view = view_in;  // local copies, which no store can alias
+    const viewport view = view_in;  // local copies, so that the compiler knows that no store changes them
     f32 clip[12];
     for (u32 i = 0; i < 12; ++i) clip[i] = clip_in[i];
     for (u32 l = 0; l < n; ++l) {
@@ -117,7 +118,7 @@ CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh
     for (u32 start = 0; start < count; start += step) {
         for (u32 l = 0; l < step; ++l)
             number[l] = min_(bounds.first_vertex + numbers[start + l],
-                             last);  // unused numbers are 0, which repeats the first vertex
+                             last);  // unused numbers are 0 and therefore repeat the first vertex
         for (u32 l = 0; l < step; l += 8)
             take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}},
                          [&](u32 k) { return mesh.positions + static_cast<u64>(number[l + k]) * 3; });

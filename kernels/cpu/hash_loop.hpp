@@ -9,7 +9,7 @@ inline constexpr u32 hash_lanes = 4;
 inline constexpr u32 hash_lanes = 2;
 #endif
 using hash_vector = u64 __attribute__((vector_size(hash_lanes * 8)));
-/// Number of vectors that a pass keeps in registers for each half of the columns.
+/// For each half of the columns, the number of vectors that one pass keeps in registers.
 inline constexpr u32 hash_together = hash_lanes >= 4 ? hash_columns / 2 / hash_lanes : 4;
 
 struct hash_keys {
@@ -53,7 +53,7 @@ CAROUSEL_FORCE hash_vector hash_mixes(hash_vector z) {
     return z ^ z >> 31U;
 }
 
-/// The sum over the columns of a block of hash_block_bytes bytes, which may have any alignment.
+/// Returns the sum over the columns of a block of hash_block_bytes bytes; the block may have any alignment.
 u64 hash_columns_of(const unsigned char* block) {
     constexpr u32 half = hash_columns / 2;
     hash_vector sum{};

@@ -15,7 +15,7 @@
 namespace carousel::kernels::cpu {
 namespace {
 
-// The hash of a plane on the CPU: all threads share its blocks.
+// Computes the hash of a plane on the CPU; the plane's blocks are distributed over all threads.
 
 constexpr u64 blocks_at_once = 32;
 
@@ -121,7 +121,7 @@ void hash_plane(device::queue& q, const hash_args& args) {
     q.submit([args](device::cpu::pool& pool) { run_hash_plane(pool, args, best_entries()); });
 }
 
-// The network on the CPU: the pool's threads share the pictures.
+// Runs the network on the CPU; the pictures are distributed over the pool's threads.
 
 void run_shape_net(device::queue& q, const shape_net_args& args) {
     q.submit([args](device::cpu::pool& pool) {

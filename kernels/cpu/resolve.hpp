@@ -5,28 +5,29 @@ inline constexpr u32 row = tile_width;
 static_assert(row % 16 == 0, "the members below are read and written as whole vectors");
 
 /// Adjacent pixels of one triangle form a run. The triangle's corners are fetched and transformed once per
-/// run, and distributed to the pixels of the run.
+/// run, and then copied to all pixels of the run.
 struct alignas(64) shaded_row {
     u32 triangle[row];  ///< index in the mesh; 0 if nothing is visible
     u32 instance[row];  ///< no_page if nothing is visible
-    u32 run[row];  ///< number of the pixel's run: 0 for the first pixel; for others, the number of the left
-                   ///< neighbour's run, or one more if a new run begins
+    u32 run[row];  ///< number of the pixel's run: 0 for the first pixel; for every other pixel the number of
+                   ///< its left neighbour's run, plus 1 if a new run begins at the pixel
     u32 run_triangle[row];
     u32 index[row * 4];             ///< three vertex numbers per run, limited to valid ones
     f32 corner[3][8][row + lanes];  ///< the corners of a run, with the fields of shaded_vertex; later x, y
                                     ///< and w of the clip position replace x, y and z. Reads may extend past
                                     ///< the end by one vector
-    f32 at[9][row];  ///< for each pixel, up to three numbers of the first corner, then those of the second
-                     ///< and of the third
+    f32 at[9][row];  ///< for each pixel, up to three numbers of the first corner, followed by those of the
+                     ///< second and the third corner
     f32 bary[3][row];
     f32 n[3][row];
     u32 edge[row];  ///< for the wireframe: 1 if the pixel is on an edge of its triangle
     u32 color[row];
     u32 texel[4][row], fraction_x[row], fraction_y[row];
     u32 value[3][row];  ///< filtered texture value of each channel: 0..1020
-    u32 runs;           ///< rounded up to whole vectors; last, so that the arrays before it stay aligned
+    u32 runs;           ///< number of runs, rounded up to whole vectors; the last member, so that the arrays
+                        ///< before it stay aligned
 };
-/// A range of the eight numbers of a corner.
+/// A range within the eight numbers that a corner has.
 struct numbers {
     u32 first, count;
 };
@@ -36,7 +37,7 @@ void row_mapped(shaded_row& r, const fragment_job& job, u32 x0, u32 y);  // reso
 
 CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
     r.run[0] = 0;
-    // The comparisons are vectorised, the sums are not.
+    // The compiler vectorises the comparisons, but not the sums.
     for (u32 l = 1; l < row; ++l) r.run[l] = u32{r.triangle[l] != r.triangle[l - 1]};
     u32 run = 0;
     for (u32 l = 0; l < row; ++l) {
@@ -58,7 +59,7 @@ CAROUSEL_FORCE void take_vertices(f32 (*to)[row + lanes], u32 at, const shaded_v
                                   const u32* index) {
 #if defined(__AVX2__)
     const auto vertex = [&](u32 l) { return _mm256_loadu_ps(vertices[index[4 * l]].position); };
-    // 8 x 8 transpose: adjacent pairs, then groups of four, then halves.
+    // Transposes 8 x 8 words in three steps: it exchanges adjacent pairs, then groups of four, then halves.
     const __m256 v0 = vertex(0), v1 = vertex(1), v2 = vertex(2), v3 = vertex(3), v4 = vertex(4),
                  v5 = vertex(5), v6 = vertex(6), v7 = vertex(7);
     const __m256 a0 = _mm256_unpacklo_ps(v0, v1), a1 = _mm256_unpackhi_ps(v0, v1),
@@ -280,7 +281,8 @@ void resolve_tile(const fragment_job& job, u32 tile_index, const u64* tile_keys_
     alignas(64) u32 out[row];
     for (u32 y = 0; y < rows; ++y) {
         const u64* const keys = tile_keys_at + static_cast<u64>(y) * tile_stride;
-        u32 pattern[4];  // the background's dither has a period of four pixels, and x0 is a multiple of it
+        u32 pattern[4];  // four pixels suffice, because the dither of the background has a period of four
+                         // pixels and x0 is a multiple of four
         for (u32 l = 0; l < 4; ++l) pattern[l] = background(x0 + l, y0 + y, height);
         for (u32 l = 0; l < row; l += 4) __builtin_memcpy(out + l, pattern, sizeof pattern);
         // The keys of a tile are empty for pixels beyond the picture and for pixels without a triangle; no
@@ -322,7 +324,8 @@ void resolve_tile(const fragment_job& job, u32 tile_index, const u64* tile_keys_
         }
         u32* const to = reinterpret_cast<u32*>(job.color) + static_cast<u64>(y0 + y) * width + x0;
         if (columns == row) {
-            __builtin_memcpy(to, out, sizeof out);  // constant size: a few vector stores
+            __builtin_memcpy(to, out, sizeof out);  // the size is constant, so this is compiled to a few
+                                                    // vector stores
         } else {
             for (u32 l = 0; l < columns; ++l) to[l] = out[l];
         }

@@ -4,7 +4,7 @@
 
 void row_mapped(shaded_row& r, const fragment_job& job, u32 x0, u32 y) {
     alignas(64) f32 slope_x[3][row], slope_y[3][row], us[row], vs[row];
-    spread(r, of_position);  // needed again, because the normals have overwritten the positions
+    spread(r, of_position);  // the positions are loaded again, because the normals have overwritten them
     const f32 py = centre_y(job.shading, y), step_x = job.shading.scale_x, step_y = job.shading.scale_y;
     for (u32 l = 0; l < row; ++l) {
         const weight_slopes s = slopes_at(centre_x(job.shading, x0 + l), py, step_x, step_y,

@@ -27,8 +27,8 @@ CAROUSEL_FORCE bool none_negative(i32 a, i32 b, i32 c) { return (a | b | c) >= 0
 CAROUSEL_FORCE bool none_negative(f64 a, f64 b, f64 c) { return (a >= 0) & (b >= 0) & (c >= 0); }
 
 /// Rasterises the box of one triangle, 16 pixels of a row at a time. `Int` is the type of edge_functions: i32
-/// or f64. f64 represents every edge's value exactly (50 bits), converts to the same float, and has vector
-/// instructions even below AVX-512.
+/// or f64. An f64 can represent the value of every edge exactly (50 bits) and is converted to the same float
+/// as an integer; unlike 64-bit integers it has vector instructions even below AVX-512.
 template <typename Int>
 CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t, const pixel_box& box,
                                 u32 id) {
@@ -74,7 +74,7 @@ CAROUSEL_FORCE void raster_any(const tile_place& tile, const screen_triangle& t,
     }
 }
 
-/// The depth (1/w) of the farthest pixel of a tile; 0 if some pixel is empty.
+/// Returns the depth (1/w) of the farthest pixel of a tile; 0 if a pixel is empty.
 CAROUSEL_FORCE f32 farthest_of(const tile_place& tile, const viewport& view) {
     const i32 columns = min_(static_cast<i32>(tile_width), view.width - tile.x),
               rows = min_(static_cast<i32>(tile_height), view.height - tile.y);
@@ -93,7 +93,7 @@ CAROUSEL_FORCE bool may_show(const screen_triangle& t, const pixel_box& box, f32
     const i32 columns = box.x1 - box.x0 + 1, rows = box.y1 - box.y0 + 1;
     for (u32 i = 0; i < 3; ++i) {
         const f64 along = (columns - 1) * e.step_x[i], down = (rows - 1) * e.step_y[i];
-        // the corner that is deepest inside
+        // the value at the corner of the box at which the edge function is largest
         if (e.e[i] + e.bias[i] + max_(along, 0.0) + max_(down, 0.0) < 0) return false;
     }
     return !(nearest_among(make_depth_bound(t, make_depth(t, double_area(t)), e), 0, 0, columns, rows) <
@@ -112,7 +112,7 @@ enum stamp_kind : u32 {
     stamp_none,
     stamp_small,
     stamp_slim,
-    stamp_rows  ///< the triangle may have no area
+    stamp_rows  ///< all other triangles that touch the tile; such a triangle may have no area
 };
 inline constexpr i32 stamp_side = 4, slim_columns = 8;
 
@@ -164,8 +164,8 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
     }
 }
 
-/// Draws a vector of small triangles. Each step computes coverage and depth of one pixel per triangle, and
-/// then updates the keys one by one.
+/// Draws a vector of small triangles. Each step computes the coverage and the depth of one pixel of every
+/// triangle, and then updates the keys one after another.
 CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_place& tile, u32 first) {
     i32 columns = 0, rows = 0;
     for (u32 l = first; l < first + lanes; ++l) {
@@ -176,7 +176,7 @@ CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_pl
     alignas(64) u32 depth[lanes];
     alignas(64) i32 covered[lanes];
     for (u32 i = 0; i < 3; ++i) {
-#pragma GCC unroll 1  // here and below: fully unrolled loops are not vectorised
+#pragma GCC unroll 1  // here and below, because the compiler does not vectorise fully unrolled loops
         for (u32 l = 0; l < lanes; ++l)
             line[i][l] = static_cast<u32>(s.e[i][first + l]) + static_cast<u32>(s.bias[i][first + l]);
     }

@@ -1,6 +1,6 @@
 #pragma once
-// The functions of kernels.hpp on a CUDA queue: each launches kernels on the queue's stream. A refused launch
-// throws cuda_error.
+// The functions of kernels.hpp on a CUDA queue: each of them launches kernels on the queue's stream, and
+// throws cuda_error if a launch is refused.
 
 #include "kernels/kernels.hpp"
 

@@ -5,13 +5,13 @@
 //   large   one block per tile of 64x64 pixels, which scans all larger triangles and skips those that are
 //           hidden; a triangle that does not fit into their store is drawn by its warp
 // Each tier computes the same integer edges and the same depth, so the picture does not depend on the tier.
-// A grid that may have no work has only as many blocks as the device can run at once, because blocks that
-// start after others have ended and then find no work cost microseconds. Each kernel begins while its
-// predecessor ends (launch.cuh). raster_small sets up its first triangles while the keys are cleared.
-// raster_large runs concurrently with the rest of raster_small, which is correct because both only take
-// minima. raster_large ends after raster_small, so that the tiles and the resolve see the results of both.
-// Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. Both the keys and the counter are
-// initialised by setting all bits; the counter's value is therefore its stored word plus one.
+// If a grid may turn out to have no work, it has only as many blocks as the device can run at once: further
+// blocks would start after others have ended, find no work, and still cost microseconds. Each kernel begins
+// while its predecessor ends (launch.cuh). raster_small sets up its first triangles while the keys are
+// cleared. raster_large runs concurrently with the rest of raster_small, which is correct because both only
+// take minima. raster_large ends after raster_small, so that the tiles and the resolve see the results of
+// both. Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. The keys and the counter are both
+// initialised by setting all bits. So the value of the counter is its stored word plus one.
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/large.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -36,9 +36,10 @@ __global__ void __launch_bounds__(256, resident_blocks(5))
     u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x;
     u32 id = listed(at), next = listed(at + stride);
     screen_triangle t = fetch_small(a, corners_of(a, id));
-    wait_for_last();   // waits until the keys are cleared; the code above reads only the frame's input
-    let_next_begin();  // called only after the wait, because raster_large relies on the cleared keys and
-                       // header without waiting itself
+    wait_for_last();   // waits until the keys are cleared; the code before this call reads only the frame's
+                       // input
+    let_next_begin();  // called only after the wait: raster_large, which may start after this call, relies on
+                       // the cleared keys and header and does not wait itself
     for (; at < small; at += stride) {
         const u32 now = id;
         const corner_numbers corners = corners_of(a, next);
@@ -52,7 +53,7 @@ __global__ void __launch_bounds__(256, resident_blocks(5))
     }
 }
 
-/// Path "small": each triangle of the list is drawn by one thread, whatever its size.
+/// The path "small": one thread draws each triangle of the list, whatever the triangle's size is.
 __global__ void __launch_bounds__(256) raster_all_by_thread(const __grid_constant__ raster_args a) {
     const u32 small = small_count(a);
     const u64 end = u64{small} + large_count(a);

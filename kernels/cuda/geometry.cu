@@ -60,7 +60,7 @@ __global__ void fill_clusters(mesh_view mesh, cluster_bounds* out, u16* numbers,
     if (i < cluster_count(mesh.counts)) body::describe_cluster(mesh, i, out, numbers, corners);
 }
 
-// The network on a GPU: one block per picture, one thread per hidden neuron.
+// Runs the network on a GPU, with one block per picture and one thread per hidden neuron.
 
 __global__ void answer_pictures(shape_net_args args) {
     __shared__ u8 hidden[net_hidden];

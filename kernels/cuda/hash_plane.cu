@@ -17,7 +17,7 @@ struct hash_job {
     u64* parts;
     u64* out;
     u32 count;      ///< number of parts
-    bool as_words;  ///< true if each word lies within one row and is aligned
+    bool as_words;  ///< true if every word lies within one row and is aligned in memory
 };
 
 template <bool dense>
@@ -29,7 +29,7 @@ __device__ __forceinline__ u64 word_at(const hash_job& a, u64 at) {
                              : 0;
 }
 
-/// The contribution of a lane's two columns to the sum of block `index`.
+/// Returns what the two columns of a lane contribute to the sum of block `index`.
 template <bool dense>
 __device__ __forceinline__ u64 lane_sum(const hash_job& a, u64 index, u32 lane, u64 low_key, u64 high_key) {
     const u64 begin = index * hash_block_bytes + lane * 8;

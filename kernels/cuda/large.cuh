@@ -1,8 +1,8 @@
 #pragma once
 // The warp tier: clips triangles where necessary, rasters slivers and triangles with boxes of medium size,
-// and passes larger triangles to the tiles (tiles.cuh). Each lane reads and sets up its own triangle, so that
-// many reads are in flight at once; then all lanes together raster these triangles, one after another.
-// Included only by fragment_stage.cu.
+// and passes larger triangles to the tiles (tiles.cuh). First each lane reads and sets up a triangle of its
+// own, so that many reads are in flight at once. Then all lanes raster these triangles together, one triangle
+// after another. Included only by fragment_stage.cu.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -76,9 +76,9 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
 /// Draws all triangles that are not small; with the path medium or large, draws every triangle of the list.
 __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ raster_args a) {
     let_next_begin();
-    // This kernel does not need to wait at the start. If it follows raster_small, all blocks of raster_small
-    // have waited until the keys are cleared (fragment_stage.cu), and both kernels access shared data only by
-    // atomics. On the other paths this kernel is launched in stream order.
+    // This kernel need not wait at its start. If it follows raster_small, it starts only after all blocks of
+    // raster_small have waited until the keys are cleared (fragment_stage.cu), and both kernels access shared
+    // data only by atomics. On the other paths this kernel is launched in stream order.
     const u32 small = from_first(small_count(a));
     const u64 begin = a.path == raster_path::automatic ? small : 0U;
     const u64 end = u64{small} + from_first(large_count(a));
@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ r
             if (slivers != 0) raster_slivers(a, slivers, t, id);
         }
     }
-    wait_for_last();  // the wait is at the end, because small triangles may be drawn concurrently
+    wait_for_last();  // this kernel waits at its end and not at its start, because it may run while small
+                      // triangles are drawn
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ inline void check_launch(const char* kernel) {
     check(cudaPeekAtLastError(), std::string("launch of kernel ") + kernel);
 }
 
-/// Number of blocks of `threads` threads for `count` items, with `each` items per thread.
+/// Returns the number of blocks for `count` items, if a block has `threads` threads and each thread processes
+/// `each` items.
 inline u32 blocks_for(u64 count, u64 threads, u64 each = 1) {
     const u64 blocks = (count + threads * each - 1) / (threads * each);
     return static_cast<u32>(blocks == 0 ? 1 : (blocks > 0x7fffffffULL ? 0x7fffffffULL : blocks));
@@ -61,7 +62,8 @@ inline u32 property(cudaDeviceAttr which, u32 otherwise) {
 }
 inline u32 multiprocessors() { return property(cudaDevAttrMultiProcessorCount, 64); }
 
-/// True if the code of this kernel that runs on the current device was compiled to overlap.
+/// True if this kernel may overlap with its predecessor on the current device: the code that runs there must
+/// have been compiled for that.
 template <typename Args>
 inline bool may_overlap(void (*kernel)(Args)) {
     bool may = false;
@@ -86,7 +88,8 @@ inline void launch_after(const char* name, void (*kernel)(Args), dim3 blocks, di
           std::string("launch of kernel ") + name);
 }
 
-/// Number of blocks of a grid-stride loop over at most `count` items: at most as many as fill the device.
+/// Returns the number of blocks for a grid-stride loop over at most `count` items; it is limited to the
+/// number that fills the device.
 inline u32 blocks_striding(u64 count, u64 threads, u32 per_multiprocessor) {
     const u32 most = multiprocessors() * per_multiprocessor, needed = blocks_for(count, threads);
     return needed < most ? needed : most;

@@ -19,8 +19,8 @@ struct scratch_header {
     u32 large;  ///< number of triangles passed to the tiles, minus one; may exceed large_capacity
 };
 
-/// A triangle for the tiles: a whole triangle, or one triangle of the fan into which a clipped triangle is
-/// split.
+/// A triangle that is passed to the tiles: either a whole triangle, or one triangle of the fan into which a
+/// clipped triangle is split.
 struct alignas(16) large_triangle {
     screen_triangle t;
     u32 id;
@@ -109,8 +109,8 @@ __device__ __forceinline__ fetched fetch(const raster_args& a, const corner_numb
 }
 
 /// Like fetch(), for triangles that the vertex stage has classified as small. Such triangles are neither
-/// clipped nor dropped, so their outcodes are not computed. With invalid data the result is some triangle
-/// within the limit; if a corner does not exist, it is a triangle without area.
+/// clipped nor dropped, so their outcodes are not computed. If the data is invalid, the result is some
+/// triangle within the limit; if a corner does not exist, the result is a triangle without area.
 __device__ __forceinline__ screen_triangle fetch_small(const raster_args& a, const corner_numbers& c) {
     screen_triangle none{};
     const u32 limit = a.mesh.counts.vertex_count;
@@ -142,8 +142,8 @@ __device__ __forceinline__ screen_triangle fan_triangle(const raster_args& a,
 }
 
 __device__ __forceinline__ void put(const raster_args& a, i32 x, i32 y, u32 depth, u32 id) {
-    // The key is not compared before the atomic: a read would stall the thread, whereas no thread waits for
-    // the result of this atomic.
+    // The stored key is not read and compared before the atomic: the thread would have to wait for the value
+    // that it reads, but it does not wait for the result of the atomic.
     atomicMin(a.keys + i64{y} * a.view.width + x, static_cast<unsigned long long>(make_key(depth, id)));
 }
 
@@ -220,7 +220,7 @@ __device__ __forceinline__ void raster_by_spans(const raster_args& a, const scre
             if (next_pixel[i] > 0) begin = max_(begin, crossing);
             if (next_pixel[i] < 0) end = min_(end, crossing);
         }
-        if (begin > end + 1.0F) continue;  // also skips values that do not fit in an i32
+        if (begin > end + 1.0F) continue;  // this test also excludes values that do not fit into an i32
         const i32 from = to_i32(max_(begin - 0.1F, 0.0F)), to = min_(to_i32(end + 0.1F), last);
 #pragma unroll
         for (int i = 0; i < 3; ++i) w[i] += from * next_pixel[i];
@@ -235,7 +235,7 @@ __device__ __forceinline__ void raster_by_spans(const raster_args& a, const scre
     }
 }
 
-/// Entry `at` of the list, counting first the entries at its front and then the entries at its back.
+/// Returns entry `at` of the list. The entries at the list's front are counted first, then those at its back.
 __device__ __forceinline__ u32 entry(const raster_args& a, u32 at, u32 small) {
     return at < small ? a.in.list[at] : a.in.list[a.id_limit - 1 - (at - small)];
 }

@@ -78,7 +78,8 @@ __device__ __forceinline__ texture_values mapped_texture(const resolve_args& a, 
     return out;
 }
 
-/// Lit colour or normal of a pixel's triangle; the same steps as the CPU's rows.
+/// Returns the lit colour, or the normal, of a pixel's triangle, by the same steps as the rows of the CPU
+/// backend.
 template <bool mapped>
 __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x, u32 y) {
     const u32 instance = id / a.mesh.counts.triangle_count,

@@ -1,11 +1,11 @@
 #pragma once
-// The tile tier: a block owns 64x64 pixels, and each of its warps owns 32x16 of them. The keys are in
-// registers and are initialised with the results of the other tiers. The block scans the boxes of all large
-// triangles, a batch at a time, and sets up those that touch the tile; its warps draw them without atomics. A
-// triangle that is farther than everything visible in the tile is not set up; a warp does not draw a triangle
-// that does not touch its pixels, or is farther than everything visible in them. The memory use does not
-// depend on how many triangles overlap, and no two warps contend for a word. Included only by
-// fragment_stage.cu.
+// The tile tier: a block owns 64x64 pixels, and each of its warps owns 32x16 of them. The keys of these
+// pixels are in registers; they begin with the results of the other tiers. The block scans the boxes of all
+// large triangles, a batch at a time, and sets up those that touch the tile; its warps draw them without
+// atomics. If a triangle is farther than everything visible in the tile, it is not set up. If it does not
+// touch the pixels of a warp, or is farther than everything visible in them, this warp does not draw it. The
+// memory use does not depend on how many triangles overlap, and no two warps contend for a word. Included
+// only by fragment_stage.cu.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -37,7 +37,8 @@ __device__ __forceinline__ bool set_up(const screen_triangle& t, const pixel_box
     for (int i = 0; i < 3; ++i) {
         const i64 at = e.e[i] + e.bias[i], x = (tile.x1 - tile.x0) * e.step_x[i],
                   y = (tile.y1 - tile.y0) * e.step_y[i];
-        outside |= at + max_(x, i64{0}) + max_(y, i64{0}) < 0;  // the corner that is deepest inside
+        outside |= at + max_(x, i64{0}) + max_(y, i64{0}) < 0;  // the value at the corner of the tile at
+                                                                // which the edge function is largest
         out.e[i] = at, out.step_x[i] = e.step_x[i], out.step_y[i] = e.step_y[i];
     }
     out.depth = make_depth(t, double_area(t));
@@ -66,8 +67,8 @@ __device__ __forceinline__ void draw_column(const tile_triangle& t, i64 e0, i64 
     }
 }
 
-/// Draws the part of the triangle that lies in the warp's pixels; their first pixel is (x, y) of the tile.
-/// Returns false if the triangle cannot cover any of them.
+/// Draws the part of the triangle that lies in the warp's pixels. The first of these pixels has the position
+/// (x, y) in the tile. Returns false if the triangle cannot cover any of them.
 __device__ __forceinline__ bool draw(const tile_triangle& t, i32 x, i32 y, i32 lane,
                                      unsigned long long (&keys)[warp_rows]) {
     i64 e[3];
@@ -130,7 +131,8 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     bool loaded = false;
     f32 tile_farthest = 0.0F, farthest = 0.0F;  // 1/w; 0 if some pixel is empty
     for (u32 first = 0; first < count; first += tile_threads) {
-        __syncthreads();  // all threads have read the last batch's count and depth, and the count is 0
+        __syncthreads();  // after this, all threads have read the count and the depth of the last batch, and
+                          // the count is 0
         if (threadIdx.x == 0) largest = 0;
         const u32 at = first + threadIdx.x;
         if (at < count) {
@@ -166,7 +168,9 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     if (!loaded) return;
 #pragma unroll
     for (i32 row = 0; row < warp_rows; ++row) {
-        if (shown(row)) *place(row) = keys[row];  // no other thread touches this tile's keys meanwhile
+        if (shown(row))
+            *place(row) = keys[row];  // at this time no other thread accesses the keys of this
+                                      // tile
     }
 }
 

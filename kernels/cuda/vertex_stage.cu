@@ -8,7 +8,8 @@ namespace carousel::kernels::cuda {
 namespace {
 
 constexpr u32 select_threads = 256, warps = select_threads / 32, classify_each = cluster_triangles / 32;
-constexpr int select_resident = 5;  ///< blocks per multiprocessor, as limited by registers and shared memory
+constexpr int select_resident = 5;  ///< number of blocks that fit on a multiprocessor; registers and shared
+                                    ///< memory limit it
 
 struct select_args {
     mesh_view mesh;
@@ -64,8 +65,9 @@ struct block_store {
     f32 clip[warps][12];                             ///< if there is only one instance, all warps use the
                                                      ///< first element
     visible_cluster visible[most_clusters];
-    uint4 small[most_clusters], large[most_clusters];      ///< per visible cluster: one bit per triangle
-    u32 small_at[most_clusters], large_at[most_clusters];  ///< the cluster's start within the block's part
+    uint4 small[most_clusters], large[most_clusters];      ///< for each visible cluster, one bit per triangle
+    u32 small_at[most_clusters], large_at[most_clusters];  ///< the position at which the cluster's triangles
+                                                           ///< begin in the block's part of the list
     u32 visible_count;
     u32 found[5];  ///< counts of small, large, culled, not finite, bad index, in the order of triangle_class
                    ///< and of triangle_counters
@@ -159,7 +161,8 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
     const bool listed = what.vertex_count != 0;
     u32 corners[classify_each];
 #pragma unroll
-    for (u32 k = 0; k < classify_each; ++k) {  // issues the loads while the vertices are being transformed
+    for (u32 k = 0; k < classify_each; ++k) {  // the loads are issued here, so that they run while the
+                                               // vertices are being transformed
         const u32 triangle = begin + k * 32 + lane;
         corners[k] = triangle < end ? a.mesh.local_corners[triangle] : 0U;
     }
@@ -224,8 +227,8 @@ __device__ __forceinline__ void list_triangles(const select_args& a, const block
     u32 id = at.instance * a.mesh.counts.triangle_count + at.cluster * cluster_triangles + lane;
 #pragma unroll
     for (u32 k = 0; k < classify_each; ++k, id += 32) {
-        // Another process may reset the counters meanwhile (if this stage is revoked and its slot reused),
-        // which must not cause writes outside the list.
+        // Another process may reset the counters meanwhile, if this stage is revoked and its slot is used
+        // again. This must not cause writes outside the list.
         const u64 in_front = front + __popc(small[k] & below), in_back = back + __popc(large[k] & below);
         if ((small[k] >> lane & 1U) != 0 && in_front < capacity) a.out.list[in_front] = id;
         if ((large[k] >> lane & 1U) != 0 && in_back < capacity) a.out.list[capacity - 1 - in_back] = id;
@@ -235,7 +238,8 @@ __device__ __forceinline__ void list_triangles(const select_args& a, const block
 
 /// Culls and classifies. A block tests some clusters, one per thread. Its warps then process the clusters
 /// that may be visible, one after another, and record the triangles to keep as bits. At the end the block
-/// reserves space in the list, once, and writes the triangles. Only the bounds of a hidden cluster are read.
+/// reserves space in the list, once, and writes the triangles. If a cluster is hidden, only its bounds are
+/// read.
 __global__ void __launch_bounds__(select_threads, resident_blocks(select_resident))
     select_visible(const __grid_constant__ select_args a) {
     __shared__ block_store b;
@@ -253,7 +257,7 @@ __global__ void __launch_bounds__(select_threads, resident_blocks(select_residen
     for (u32 item = warp; item < visible; item += warps) classify_cluster(a, b, clusters, item, warp, lane);
     __syncthreads();
     if (threadIdx.x < 5) {
-        wait_for_last();  // the counters must have been cleared
+        wait_for_last();  // after this wait the previous kernel has cleared the counters
         const u32 n = b.found[threadIdx.x],
                   base = n != 0 ? atomicAdd(&a.out.counters->small + threadIdx.x, n) : 0U;
         if (threadIdx.x == 0) b.base_small = base;
