@@ -88,8 +88,8 @@ void compress(std::string_view how, std::span<const std::byte> from, std::vector
     to.assign(from.begin(), from.end());
 }
 
-// lz4: each byte of a match length stands for up to 255 bytes. zstd: a block of up to 128 KiB has a header of
-// 3 bytes and at least one byte of content.
+// lz4: each byte of a match length represents up to 255 bytes. zstd: a block represents up to 128 KiB, and
+// has a header of 3 bytes and at least one byte of content.
 u64 most_uncompressed(std::string_view how, u64 compressed) noexcept {
     if (how == "lz4") return mul_sat(compressed, 255);
     if (how == "zstd") return mul_sat(div_ceil(compressed, 4), u64{128} << 10U);

@@ -11,7 +11,7 @@
 
 namespace carousel::stages {
 
-/// The data can't be decompressed, or decompresses to another size.
+/// The error that data can't be decompressed, or that its decompressed size is not the expected one.
 class compression_error : public error {
 public:
     explicit compression_error(const std::string& what) : error(exit_code::usage, what) {}

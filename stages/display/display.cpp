@@ -58,8 +58,8 @@ void display::prepare(environment& env) {
     }
     hasher_ = std::make_unique<plane_hasher>(env);
     lanes_.clear();
-    // A film is written after the last ownership check, when the slot may no longer contain the frame. So a
-    // film needs a copy of the picture.
+    // A film needs a copy of the picture, because it is written after the last ownership check, and the slot
+    // may contain another frame by then.
     in_place_ = env.context().kind() == device::device_kind::cpu && !film_;
     for (u32 lane = 0; wants_pictures() && !in_place_ && lane < env.in_flight(); ++lane) {
         lanes_.push_back(env.context().allocate_host(size_.bytes()));

@@ -10,8 +10,8 @@
 //   keep      keeps the pictures of the newest N frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames per second of the film [the pipeline's fps, or 30]
 //   finish_threads  number of threads that pack pictures, either different pictures or parts of one; 0: one
-//             per core [0]. A film is encoded in order, by one thread and the encoder's own threads. Hashes
-//             alone need no further threads.
+//             per core [0]. A film is encoded in order, by one thread and the encoder's own threads. If only
+//             hashes are computed, no further threads are needed.
 //   delay_ms  sleeps this long for each frame, one frame at a time: a slow sink, for tests [0]
 // What a crash leaves: each picture is complete or absent. Pictures of frames after the last delivered one
 // may exist, since several are packed concurrently. A frame that is delivered again replaces its picture by
@@ -45,21 +45,21 @@ private:
 
     std::string name_;
     image_size size_;
-    std::optional<picture_name> pictures_;  ///< empty: the display only hashes, or it makes a film
+    std::optional<picture_name> pictures_;  ///< empty if the display only computes hashes, or makes a film
     u64 keep_ = 0;                          ///< number of newest pictures to keep; 0: all
     std::unique_ptr<kept_pictures> kept_;
     std::string film_name_;  ///< "": no film
     f64 film_fps_ = 30;
     std::unique_ptr<film> film_;
     bool relative_ = true;  ///< `out` is relative
-    std::string folder_;    ///< the run's output directory, for a relative pattern
+    std::string folder_;    ///< the run's output directory, to which a relative pattern refers
     i64 delay_ms_ = 0;
     std::unique_ptr<plane_hasher> hasher_;
     /// one picture per lane, in memory that the CPU can read; empty if no pictures are written
     std::vector<std::unique_ptr<device::mapping>> lanes_;
-    /// true on the CPU unless a film is made: pictures are packed in place. This is possible because the
-    /// frame belongs to this process until its commit. If the frame no longer belongs to this process, the
-    /// picture does not replace a file (frame::is_owned).
+    /// True on the CPU unless a film is made: pictures are then packed directly from the frame. This is
+    /// possible because the frame belongs to this process until its commit. If the frame no longer belongs to
+    /// this process, the picture does not replace a file (frame::is_owned).
     bool in_place_ = false;
 };
 

@@ -61,8 +61,8 @@ u32 film_file::noted_part() const {
     return in >> part && part <= most_parts ? part : 0;
 }
 
-// The note is replaced by a rename. A crash before the rename leaves the older note, or none, and the part is
-// begun again.
+// The note is replaced by a rename. If the process crashes before the rename, the older note or no note is
+// left, and the next incarnation begins the part again.
 void film_file::note_part(u32 part) const {
     const std::string temporary = note_ + ".tmp";
     std::ofstream(temporary, std::ios::trunc) << part << "\n";
@@ -100,8 +100,8 @@ bool film_file::continue_part(u32 part, std::span<const u8> heading) {
     if (got < 0) fail("reading", errno);
     const bool same = static_cast<std::size_t>(got) == heading.size() &&
                       std::equal(theirs.begin(), theirs.end(), heading.begin());
-    // Another heading may have another length, so the search for fragments begins after the boxes of the
-    // existing heading.
+    // The file's heading may have another length than this program's heading, so the search for fragments
+    // begins after the boxes of the heading in the file.
     const film_contents found = read_film(file_.get(), same ? heading.size() : heading_bytes_of(file_.get()));
     last_ = found.last;
     bytes_ = found.bytes;
@@ -124,7 +124,8 @@ void film_file::begin_stream(const output_target& to, std::span<const u8> headin
     note_part(1);
 }
 
-// In a file the next attempt overwrites a partial fragment, and the next incarnation removes it.
+// If the film is a file, the next attempt overwrites a partial fragment; if there is no next attempt, the
+// next incarnation removes it.
 void film_file::write_at_end(std::span<const u8> bytes) {
     if (is_stream_) {
         if (const int failed = write_output(file_.get(), std::as_bytes(bytes)); failed != 0)

@@ -1,6 +1,6 @@
 #pragma once
-// A film of the pictures that a display delivers. Declares the film's file, and the film, which has the file
-// and an encoder.
+// A film of the pictures that a display delivers. Declares two classes: the film's file, and the film, which
+// consists of the file and an encoder.
 
 #include <optional>
 #include <span>
@@ -26,11 +26,11 @@ namespace carousel::stages {
 // If the path is a symbolic link, its target is written, and the link is kept. If the path is a FIFO or a
 // device (for a player that reads during the run), each fragment is written as soon as it is made. If a
 // display was killed during a fragment, that fragment stays incomplete in the stream, and its frame is
-// written again after it. A successor waits for a predecessor that still runs (a GPU may take time to release
-// it): the lock on the file is released when the predecessor ends. If a successor's heading differs (the
-// program or ffmpeg's libraries were replaced meanwhile), its frames go to NAME.part2.mp4 and so on. A small
-// file in the run's runtime directory, created with each part, records which process is the first one and
-// which part is being written.
+// written again after it. If the predecessor has not ended yet (a GPU may take time to release it), the
+// successor waits for the lock on the file, which is released when the predecessor ends. If a successor's
+// heading differs (the program or ffmpeg's libraries were replaced meanwhile), its frames go to
+// NAME.part2.mp4 and so on. A small file in the run's runtime directory, created with each part, records
+// which process is the first one and which part is being written.
 
 class film_file {
 public:

@@ -28,7 +28,7 @@ void store(u8* at, std::size_t bytes, u64 v) noexcept {
     for (std::size_t k = 0; k < bytes; ++k) at[k] = static_cast<u8>(v >> 8U * (bytes - 1 - k));
 }
 
-/// A box in memory; size 0: absent or cut off.
+/// A box in memory; the size is 0 if the box is absent or cut off.
 struct box {
     std::size_t at = 0, size = 0;
 };

@@ -17,7 +17,7 @@ namespace carousel::stages {
 class film_encoder {
 public:
     virtual ~film_encoder() = default;
-    /// The beginning of the file; identical if size, rate and libraries are the same.
+    /// Returns the beginning of the file, which is identical for the same size, rate and libraries.
     [[nodiscard]] virtual const std::vector<u8>& heading() const = 0;
     /// Encodes one picture (RGBA8, dense) as a complete fragment. Frame numbers increase; gaps are allowed.
     /// Throws output_error.
@@ -45,7 +45,7 @@ inline constexpr u64 film_ticks = 1000;  ///< per frame, in the film's time scal
 
 /// The data that a killed writer has left after the heading.
 struct film_contents {
-    u64 bytes = 0;            ///< up to the end of the last complete fragment
+    u64 bytes = 0;            ///< number of bytes up to the end of the last complete fragment
     std::optional<u64> last;  ///< the highest frame in the file; empty: none yet
     u64 frames = 0;
 };

@@ -58,8 +58,8 @@ const AVCodec* find_encoder() {
         "mpeg4");
 }
 
-// The slices of one picture are encoded concurrently. Each slice costs a little file size, and more than
-// eight slices bring little speed.
+// The slices of one picture are encoded concurrently. Each slice makes the file slightly larger, and more
+// than eight slices make the encoder hardly faster.
 int slice_threads() { return std::clamp(static_cast<int>(usable_cores()), 1, 8); }
 
 class ffmpeg_encoder final : public film_encoder {

@@ -25,8 +25,8 @@ std::vector<std::byte> bytes_of(std::string_view text) {
     return {first, first + text.size()};
 }
 
-/// Magic, version, the header's length in two bytes, the header: together a multiple of 64 bytes, so that the
-/// pixels are aligned in a mapped file.
+/// The file begins with the magic, the version, the header's length (two bytes) and the header. Their total
+/// size is a multiple of 64 bytes, so that the pixels are aligned if the file is mapped.
 std::vector<std::byte> npy_header(u32 width, u32 height) {
     std::string header =
         fmt::format("{{'descr': '|u1', 'fortran_order': False, 'shape': ({}, {}, 4), }}", height, width);

@@ -24,7 +24,7 @@ enum class picture_format : u8 { png, jpeg, rgba, npy };
 
 /// Returns the format that a file name or an extension selects; empty: the name selects no picture format.
 [[nodiscard]] std::optional<picture_format> picture_format_of(std::string_view name);
-/// ".png, .jpg, .jpeg, .rgba or .npy", for messages.
+/// Returns the list of extensions for messages: ".png, .jpg, .jpeg, .rgba or .npy".
 [[nodiscard]] std::string_view picture_endings() noexcept;
 /// Returns "" if this build can write that format, otherwise the missing part and a remedy.
 [[nodiscard]] std::string_view why_not_written(picture_format format) noexcept;

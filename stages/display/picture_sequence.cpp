@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t most_digits = 20;
 
-/// The conversion at pattern[at] == '%': its length and its number of digits. Length 0: the conversion is not
-/// supported.
+/// The conversion that begins at pattern[at] == '%': its length and its number of digits. The length is 0 if
+/// the conversion is not supported.
 struct conversion {
     std::size_t length = 0;
     std::size_t digits = 1;
@@ -114,7 +114,7 @@ std::filesystem::path picture_name::parent(const std::filesystem::path& folder) 
 
 kept_pictures::kept_pictures(picture_name names, fs::path folder, fs::path note, u64 keep)
     : names_(std::move(names)), folder_(std::move(folder)), keep_(keep) {
-    // an existing file keeps its time
+    // if the file exists already, its time is not changed
     const shm::unique_fd fd(::open(note.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     struct stat made {};
     if (!fd || ::fstat(fd.get(), &made) != 0)
@@ -129,7 +129,7 @@ bool kept_pictures::is_of_this_run(const fs::path& path) const noexcept {
 }
 
 // Called with the first frame and not earlier, because a standby may wait for hours while its predecessor
-// writes.
+// still writes pictures.
 void kept_pictures::scan_folder() {
     if (std::exchange(scanned_, true)) return;
     std::error_code failed;

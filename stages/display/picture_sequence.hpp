@@ -1,5 +1,5 @@
 #pragma once
-// The pictures of a run as a sequence of files: their names, and which of them are kept.
+// The pictures of a run as a sequence of files: how the files are named, and which of them are kept.
 
 #include <ctime>
 #include <filesystem>
@@ -25,14 +25,16 @@ public:
 
     /// The file's path for one frame; relative patterns are resolved against `folder`.
     [[nodiscard]] std::filesystem::path of(u64 frame_number, const std::filesystem::path& folder) const;
-    /// Returns the frame that a file of that name shows; empty: the name does not belong to this sequence.
+    /// Returns the number of the frame that a file of that name contains; empty if the name does not belong
+    /// to this sequence.
     [[nodiscard]] std::optional<u64> number_of(const std::string& file_name) const;
     [[nodiscard]] picture_format format() const noexcept { return format_; }
     /// The folder of the pictures.
     [[nodiscard]] std::filesystem::path parent(const std::filesystem::path& folder) const;
 
 private:
-    std::string before_, after_;  ///< the text around the number, "%%" already replaced
+    std::string before_, after_;  ///< the text before and after the number, in which "%%" is already replaced
+                                  ///< by "%"
     picture_format format_ = picture_format::png;
     std::size_t digits_ = 1;  ///< the number is padded with zeros to this length
 };
@@ -53,7 +55,7 @@ public:
 
     /// Called after each picture that was written, before its frame's commit.
     void wrote(u64 frame_number);
-    /// Called after a frame without a picture, because the pictures before it become older all the same.
+    /// Called after a frame that has no picture, because such a frame, too, makes the earlier pictures older.
     void passed(u64 frame_number);
 
 private:
@@ -67,7 +69,7 @@ private:
     timespec begun_{};
     std::mutex mutex_;  ///< guards the members below
     bool scanned_ = false;
-    u64 newest_ = 0;  ///< newest frame so far, including tombstones
+    u64 newest_ = 0;  ///< number of the newest frame so far, including tombstone frames
     std::set<u64> existing_;
 };
 

@@ -18,7 +18,8 @@ private:
     mesh_input mesh_;
     u32 width_ = 0, height_ = 0;
     const std::byte* block_ = nullptr;
-    std::unique_ptr<device::mapping> scratch_;  ///< one for all lanes: frames of one queue run in order
+    std::unique_ptr<device::mapping> scratch_;  ///< one for all lanes, because the frames of one queue run in
+                                                ///< order
 };
 
 }  // namespace carousel::stages

@@ -3,8 +3,8 @@
 namespace carousel::stages {
 namespace {
 
-/// The frame that one half of the stage receives: the private payload is its input from, or its output to,
-/// the other half.
+/// The frame that one half of the stage receives. The private payload is the output of the first half and the
+/// input of the second half.
 class half_frame : public frame {
 public:
     half_frame(frame& whole, input_payload in, output_payload out) : whole_(whole), in_(in), out_(out) {}

@@ -1,7 +1,7 @@
 #pragma once
-// Vertex and fragment in one process, for comparison with the two stages: the triangles stay in private
-// memory, without a ring in between. Input: carousel.scene. Output: carousel.image.rgba8. Asset: mesh.
-// Settings: none.
+// The stages vertex and fragment in one process, for comparison with the two separate stages: there is no
+// ring between the two halves, and the triangles stay in private memory. Input: carousel.scene. Output:
+// carousel.image.rgba8. Asset: mesh. Settings: none.
 
 #include "stages/fragment/fragment.hpp"
 #include "stages/vertex/vertex.hpp"
@@ -18,7 +18,8 @@ private:
     vertex vertex_;
     fragment fragment_;
     ring::frame_format triangles_;              ///< format of the payload between the two halves
-    std::unique_ptr<device::mapping> between_;  ///< one for all lanes: frames of one queue run in order
+    std::unique_ptr<device::mapping> between_;  ///< one for all lanes, because the frames of one queue run in
+                                                ///< order
 };
 
 }  // namespace carousel::stages

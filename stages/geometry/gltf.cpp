@@ -166,7 +166,7 @@ private:
         return document_.image(document_.referred(texture, "source", "images"));
     }
 
-    /// Notes what a material specifies in addition to a base colour.
+    /// Records which properties a material specifies in addition to a base colour.
     void note_hidden(const gltf_value& material) {
         if (material.text_or("alphaMode", "OPAQUE") != "OPAQUE")
             hidden_.insert("transparent materials are drawn opaque");
@@ -201,7 +201,8 @@ private:
     std::string name_;
     mesh_data mesh_;
     std::map<u64, known_surface> known_;  ///< by the material's index
-    std::set<std::string> hidden_;        ///< kinds of properties that are not shown
+    std::set<std::string> hidden_;        ///< the kinds of properties that the file has and a picture does
+                                          ///< not show
     bool other_than_triangles_ = false;
 };
 

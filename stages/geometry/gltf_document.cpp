@@ -17,7 +17,7 @@
 namespace carousel::stages {
 namespace {
 
-/// Six bits of a base64 character, or -1.
+/// Returns the six bits that a base64 character represents, or -1.
 int six_bits(char c) noexcept {
     if (c >= 'A' && c <= 'Z') return c - 'A';
     if (c >= 'a' && c <= 'z') return c - 'a' + 26;

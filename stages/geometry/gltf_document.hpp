@@ -1,6 +1,6 @@
 #pragma once
-// A glTF file as JSON and buffers, the URIs that name them, and the transforms of its nodes; every read is
-// checked. Internal to the glTF reader.
+// A glTF file: its JSON, its buffers, the URIs that name the buffers, and the transforms of its nodes. Every
+// read is checked. Internal to the glTF reader.
 
 #include <cstddef>
 #include <filesystem>
@@ -19,7 +19,7 @@ namespace carousel::stages {
 // URIs in glTF files: data: URIs and percent encoding (RFC 2397, 3986, 4648). Internal to the glTF reader.
 
 [[nodiscard]] bool is_data_uri(std::string_view uri) noexcept;
-/// Returns nothing unless the data is complete base64.
+/// If the data is not complete base64, returns nothing.
 [[nodiscard]] std::optional<std::vector<std::byte>> decode_data_uri(std::string_view uri);
 /// Converts "a%20b" to "a b"; a percent sign without two hexadecimal digits is kept.
 [[nodiscard]] std::string decode_percent(std::string_view uri);
@@ -74,7 +74,7 @@ public:
     [[nodiscard]] gltf_value referred(const gltf_value& from, const char* key, const char* array) const;
     /// The bytes of a buffer view, valid while this object exists.
     [[nodiscard]] std::span<const std::byte> view(const gltf_value& buffer_view);
-    /// The picture that an image's uri or buffer view refers to.
+    /// Returns the picture to which the uri or the buffer view of an image refers.
     [[nodiscard]] picture image(const gltf_value& image);
 
 private:
@@ -82,7 +82,7 @@ private:
     void check_head() const;
     [[noreturn]] void refuse_first_version() const;
     [[nodiscard]] const std::vector<std::byte>& buffer(u64 i);
-    /// The file that a uri names, which must lie in this file's folder or below.
+    /// Returns the file that a uri names. This file must be in the folder of the glTF file or below it.
     [[nodiscard]] std::filesystem::path sibling_path(const gltf_value& from, const std::string& uri) const;
 
     std::filesystem::path path_;
@@ -100,8 +100,9 @@ struct affine {
     /// Applies `inner` first, then this transform.
     [[nodiscard]] affine times(const affine& inner) const;
     void point(const f64 (&p)[3], f64 (&out)[3]) const;
-    /// Transforms a normal by the cofactors of L. The cofactors equal the inverse transpose of L times the
-    /// determinant of L, and also exist for a singular L. Flips the normal if L mirrors.
+    /// Transforms a normal by the cofactors of L. The matrix of the cofactors is the inverse transpose of L
+    /// multiplied by the determinant of L, and exists even if L is singular. If L mirrors, the normal is
+    /// reversed.
     void normal(const f64 (&n)[3], f64 (&out)[3]) const;
     /// True if the transform turns counter-clockwise triangles into clockwise ones.
     [[nodiscard]] bool mirrors() const;
@@ -111,7 +112,7 @@ struct affine {
 /// affine and rotations of length 0.
 [[nodiscard]] affine transform_of(const gltf_value& node);
 
-/// The effect of KHR_texture_transform on texture coordinates. Row-major 2 x 3: [L | t].
+/// The transform of texture coordinates that KHR_texture_transform specifies. Row-major 2 x 3: [L | t].
 struct texture_transform {
     f64 m[6] = {1, 0, 0, 0, 1, 0};
 

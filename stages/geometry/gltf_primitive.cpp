@@ -96,8 +96,8 @@ void flatten(gltf_primitive& p) {
     p.vertices = std::move(own);
 }
 
-/// Reserves room, and refuses before the machine's memory is exhausted, because a small file can instantiate
-/// a mesh very often.
+/// Reserves room for the triangles. A small file can instantiate a mesh very often, so too many triangles are
+/// refused before the machine's memory is exhausted.
 template <typename T>
 void make_room(std::vector<T>& v, u64 more, const gltf_value& node) {
     const u64 needed = v.size() + more;

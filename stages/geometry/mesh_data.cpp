@@ -73,7 +73,7 @@ std::string facing_away(const mesh_data& mesh, const f32 (&eye)[3]) {
         against_normals = against_normals && along_normals < 0;
         is_hidden = is_hidden && !(towards_eye > 0);
     }
-    constexpr f64 of_a_closed_one = 1e-6;  // the area vectors of a closed mesh sum to zero
+    constexpr f64 of_a_closed_one = 1e-6;  // the sum of the area vectors of a closed mesh is zero
     const f64 open = std::sqrt(area[0] * area[0] + area[1] * area[1] + area[2] * area[2]);
     if (!any) return "";
     if (against_normals) return "every triangle turns against its normals";

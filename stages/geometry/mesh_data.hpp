@@ -40,9 +40,9 @@ void store_unit(const f64 (&n)[3], f32 (&to)[3]);
 /// settings_error for the key "mesh" if all points coincide.
 void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name);
 
-/// Returns the reason why a picture would not show the mesh, given that back faces are not drawn; "": there
-/// is none. The possible reasons: the orientation of every triangle contradicts its corners' normals, a
-/// closed mesh is inside out, or a camera at `eye` sees only backs and edges.
+/// Back faces are not drawn: if a picture would therefore not show the mesh, returns the reason; if there is
+/// no reason, returns "". The possible reasons: the orientation of every triangle contradicts its corners'
+/// normals, a closed mesh is inside out, or a camera at `eye` sees only backs and edges.
 [[nodiscard]] std::string facing_away(const mesh_data& mesh, const f32 (&eye)[3]);
 
 // glTF 2.0 files (.gltf with its buffers next to it or embedded, .glb) as one mesh: all nodes of the scene

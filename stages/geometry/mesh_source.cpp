@@ -53,8 +53,8 @@ mesh_data file_named(const std::string& name) {
 mesh_source mesh_source::from(const settings& s) {
     mesh_source source;
     const std::string mesh = s.text("mesh", "bumpy-sphere");
-    // if `mesh` is a file, this key is ignored and not refused, because --mesh may have replaced a shape by
-    // the file
+    // if `mesh` is a file, this key is ignored and not refused, because the pipeline file may name a shape,
+    // which --mesh has replaced by the file
     source.triangles_ = static_cast<u32>(s.integer("triangles", 100'000, 1, most_triangles));
     kernels::mesh_counts counts;
     if (is_file_name(mesh)) {
@@ -147,8 +147,8 @@ void mesh_source::fill_procedural(std::byte* block, device::context& context, de
         queue.drain();
         return;
     }
-    // A texture other than the shape's own, or one with more levels, has a different size. The texture comes
-    // last in the block, so the data before it is copied unchanged.
+    // If the texture is not the shape's own, or has more levels, its size differs. But the texture is the
+    // last part of the block, so the data before it is copied unchanged.
     const auto whole = context.allocate(own.bytes);
     kernels::generate_mesh(queue, {shape_, triangles_, whole->data()});
     queue.copy(block, whole->data(), own.texture);

@@ -24,7 +24,7 @@ namespace {
 struct vertex_key {
     tinyobj::index_t corner;
     u32 surface = 0;
-    f32 normal[3] = {};  ///< the computed normal; 0 if the file has a normal for this corner
+    f32 normal[3] = {};  ///< the computed normal; all three are 0 if the file has a normal for this corner
     bool operator==(const vertex_key& o) const noexcept {
         return corner.vertex_index == o.corner.vertex_index &&
                corner.texcoord_index == o.corner.texcoord_index &&
@@ -79,7 +79,8 @@ std::string read_text(const std::filesystem::path& path) {
 void blank_comments(std::string& text) {
     for (auto at = text.find('#'); at != std::string::npos; at = text.find('#', at)) {
         if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\t') {
-            ++at;  // kept: this # begins a line, where the library accepts a comment, or is part of a name
+            ++at;  // this # is kept, because it is part of a name, or begins a line, where the library
+                   // accepts a comment
             continue;
         }
         while (at < text.size() && text[at] != '\n' && text[at] != '\r') {
@@ -219,7 +220,8 @@ mesh_data load_obj(const std::filesystem::path& path) {
     warn_of_hidden_properties(materials, path.string());
 
     mesh_data mesh;
-    std::map<int, u32> surface_of_material;  // has only materials that are in use; -1: no material
+    std::map<int, u32> surface_of_material;  // contains only the materials that are in use; -1 means no
+                                             // material
     std::unordered_map<vertex_key, u32, key_hash> known;
     mesh.indices.reserve(triangles.corners.size());
     for (std::size_t c = 0; c < triangles.corners.size(); ++c) {

@@ -150,7 +150,7 @@ private:
         faces_.push_back(corners);
     }
 
-    /// "point", "point/texture", "point//normal" or "point/texture/normal".
+    /// Reads one corner of a face: "point", "point/texture", "point//normal" or "point/texture/normal".
     void corner(std::string_view word) {
         const auto slash = word.find('/');
         index(word, word.substr(0, slash), points_, highest_point_, "points");

@@ -23,7 +23,8 @@ f64 turn(const point2& a, const point2& b, const point2& c) {
     return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
 }
 
-/// Newell's normal: the sum over the edges; exact for concave polygons, approximate for non-planar ones.
+/// Returns Newell's normal, which is a sum over the polygon's edges. It is exact even for concave polygons,
+/// and approximate for polygons that are not planar.
 point3 newell(std::span<const point3> p) {
     point3 n{};
     for (std::size_t k = 0; k < p.size(); ++k) {
@@ -79,13 +80,13 @@ public:
             out.insert(out.end(), {before_[at], at, after_[at]});
             after_[before_[at]] = after_[at];
             before_[after_[at]] = before_[at];
-            // Skips the next corner: ears at adjacent corners would form a fan around one corner, and a fan's
-            // triangles have larger angles.
+            // After an ear the next corner is skipped: ears at adjacent corners would form a fan around one
+            // corner, whose triangles have larger angles.
             at = after_[after_[at]];
             tried = 0;
             --left;
-            // A sharp corner stays sharp; a blunt corner may have become sharp, and a removed corner no
-            // longer blocks an ear.
+            // A sharp corner stays sharp. But a blunt corner may have become sharp, and a corner that was
+            // removed no longer prevents an ear.
             std::erase_if(blunt_, [&](u32 k) {
                 return after_[before_[k]] != k || before_[after_[k]] != k || corner(k) > 0;
             });
@@ -99,8 +100,8 @@ private:
         return turn(points_[before_[k]], points_[k], points_[after_[k]]);
     }
 
-    /// True if the corner is sharp and its triangle contains no blunt corner. Points at the triangle's own
-    /// corners do not count, because polygons with a hole touch themselves along a seam.
+    /// True if the corner is sharp and its triangle contains no blunt corner. Corners that lie exactly at a
+    /// corner of the triangle are ignored, because a polygon with a hole touches itself along a seam.
     [[nodiscard]] bool is_ear(u32 k) const {
         const point2 &a = points_[before_[k]], &b = points_[k], &c = points_[after_[k]];
         if (turn(a, b, c) <= 0) return false;
@@ -121,8 +122,8 @@ f64 distance_squared(const point3& a, const point3& b) {
 
 constexpr f64 least_cosine = 0.5;  ///< 60 degrees: the edges of a box stay sharp, and a coarse sphere appears
                                    ///< round
-/// A point with more triangles than this uses the mean of all of them, because comparing each pair would take
-/// quadratic time.
+/// If a point has more triangles than this, the mean of all their normals is used, because comparing each
+/// pair of triangles would take quadratic time.
 constexpr u32 most_compared = 256;
 
 point3 cross_product(const point3& p, const point3& q, const point3& r) {

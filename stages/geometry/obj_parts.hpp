@@ -1,5 +1,6 @@
 #pragma once
-// Parts of the OBJ reader: material libraries, normals that a file does not have, and polygons as triangles.
+// Parts of the OBJ reader: it reads material libraries, computes normals that a file lacks, and converts
+// polygons to triangles.
 
 #include <tiny_obj_loader.h>
 
@@ -51,9 +52,9 @@ void warn_of_hidden_properties(const std::vector<tinyobj::material_t>& materials
 
 /// How the triangles around a point are smoothed.
 struct smoothing {
-    bool by_group = false;   ///< true if the file has `s` statements; otherwise smoothing depends on the
-                             ///< angle between triangles
-    std::vector<u32> group;  ///< group of each triangle; 0: flat
+    bool by_group = false;   ///< true if the file has `s` statements; if it has none, smoothing depends on
+                             ///< the angle between triangles
+    std::vector<u32> group;  ///< for each triangle its smoothing group; 0: the triangle is flat
 };
 
 /// Returns a normal, not of unit length, for each corner (three per triangle; `point_of_corner` contains

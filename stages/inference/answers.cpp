@@ -37,7 +37,7 @@ void answers::prepare(environment& env) {
                           env.context().allocate_host(batch_ * kernels::net_classes * sizeof(i32))});
     if (out_.empty()) return;
     const std::optional<output_target> to = find_output(out_);
-    if (to && to->is_file)  // each batch has its own offset in every incarnation, so the file is never
+    if (to && to->is_file)  // a batch has the same offset in every incarnation, so the file is never
                             // truncated
         file_.reset(::open(to->path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     else if (to)

@@ -28,7 +28,7 @@ description infer::configure(const configuration& with) {
                            ": the key weights is missing; expected weights = \"FILE\", the file of the "
                            "network that the stage runs");
     file_ = with.path(written);
-    (void)read_weights(file_);  // reports a damaged file before anything is started
+    (void)read_weights(file_);  // done here so that a damaged file is reported before any process is started
     return {.outputs = {classes_format(batch_)}, .makes = {{asset, sizeof(kernels::net_weights)}}};
 }
 

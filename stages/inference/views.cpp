@@ -11,20 +11,20 @@ namespace {
 constexpr u32 rendered_side = 2 * kernels::net_side;
 constexpr u32 view_triangles = 600;
 
-/// splitmix64: the k-th number derived from a view.
+/// Returns the k-th pseudo-random number that is derived from a view, by splitmix64.
 u64 drawn(u64 view, u64 k) {
     u64 x = view * 64 + k + 0x9E37'79B9'7F4A'7C15;
     x = (x ^ x >> 30U) * 0xBF58'476D'1CE4'E5B9;
     x = (x ^ x >> 27U) * 0x94D0'49BB'1331'11EB;
     return x ^ x >> 31U;
 }
-/// A value in [low, high), in steps of 2^-24 of the interval.
+/// Returns a value in [low, high); the interval is divided into steps of 2^-24 of its length.
 f32 between(f32 low, f32 high, u64 view, u64 k) {
     return low + (high - low) * (static_cast<f32>(drawn(view, k) >> 40U) / static_cast<f32>(1U << 24U));
 }
 
-/// The vector of that length in the direction of (x, y, z). The only function used is the square root, which
-/// is exact on every machine.
+/// Returns the vector of that length in the direction of (x, y, z). The only function used is the square
+/// root, which is exact on every machine.
 void point(f32* to, f32 x, f32 y, f32 z, f32 length) {
     const f32 by = length / std::sqrt(x * x + y * y + z * z);
     to[0] = x * by, to[1] = y * by, to[2] = z * by;

@@ -45,8 +45,8 @@ private:
 };
 
 // The formats that the stages of pipelines/inference.toml pass to each other. Frame n contains the views b*n
-// to b*n + b - 1, where b is the number of views per batch. A batch of 0 stands for any number of views (for
-// require_format).
+// to b*n + b - 1, where b is the number of views per batch. A batch size of 0 matches any number of views
+// (for require_format).
 
 [[nodiscard]] inline ring::frame_format views_format(u64 batch) {
     return {
@@ -80,7 +80,8 @@ public:
 
 private:
     u64 batch_ = 0;
-    std::unique_ptr<view_renderer> renderer_;  ///< one for all lanes: frames of one queue run in order
+    std::unique_ptr<view_renderer> renderer_;  ///< one for all lanes, because the frames of one queue run in
+                                               ///< order
 };
 
 }  // namespace carousel::stages

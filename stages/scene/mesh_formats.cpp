@@ -145,7 +145,7 @@ kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_in
             max_instances};
 }
 
-// One struct of pointers is used by the writing and the reading stage, so const is cast away here.
+// The writing stage and the reading stage use the same struct of pointers, so const is cast away here.
 kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances) {
     return triangles_in(output_payload(const_cast<std::byte*>(payload.slot()), &payload.format()),
                         max_instances);

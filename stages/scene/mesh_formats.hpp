@@ -1,6 +1,7 @@
 #pragma once
-// The payloads between geometry, vertex and fragment, and the data about the mesh in a stage's input format:
-// the mesh itself is in the asset block "mesh", whose layout follows from the format's constants.
+// The payloads that are passed between geometry, vertex and fragment. A stage's input format also contains
+// data about the mesh: the mesh itself is in the asset block "mesh", and the format's constants determine the
+// layout of this block.
 
 #include <carousel/stage.hpp>
 
@@ -36,8 +37,8 @@ void require_limits(const configuration& with, const mesh_input& mesh);
 /// smaller than the layout.
 [[nodiscard]] const std::byte* map_mesh(environment& env, const mesh_input& mesh);
 
-/// The planes of a triangles payload in the form that the kernels take. The fragment stage's kernels only
-/// read them.
+/// Returns the planes of a triangles payload in the form in which the kernels take them. The fragment stage's
+/// kernels only read them.
 [[nodiscard]] kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_instances);
 [[nodiscard]] kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances);
 

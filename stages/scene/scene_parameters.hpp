@@ -20,10 +20,10 @@ struct scene_parameters : kernels::scene_state {
 inline constexpr f32 three_quarter_eye[3] = {1.3516F, 1.0988F, 1.9303F};
 inline constexpr f32 three_quarter_light[3] = {0.36F, 0.8F, 0.48F};
 
-/// The scene as drawn in frame `frame_number`: camera.eye rotated about the vertical (y) through
-/// camera.target by orbit * frame_number. The scene is computed only from the parameters and the number, so
-/// that a restarted source repeats it bit for bit. If the eye is moved during the run (by the viewer's
-/// mouse), the start of the path moves and the orbit continues from there.
+/// Returns the scene that is drawn in frame `frame_number`: camera.eye is rotated by orbit * frame_number
+/// about the vertical axis (y) through camera.target. The scene is computed only from the parameters and the
+/// number, so that a restarted source repeats it bit for bit. If the eye is moved during the run (by the
+/// viewer's mouse), the start of the path moves and the orbit continues from there.
 [[nodiscard]] kernels::scene_state scene_at(kernels::scene_state scene, u64 frame_number) noexcept;
 
 /// The scene of a frame.

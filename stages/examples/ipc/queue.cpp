@@ -24,8 +24,8 @@ int main(int argc, char** argv) {
                 samples.push({k, static_cast<double>(k) / 2}, std::chrono::seconds(10));
                 continue;
             }
-            auto leased = samples.lease(
-                std::chrono::seconds(10));  // delivered again if this process dies before commit()
+            auto leased = samples.lease(std::chrono::seconds(10));  // the sample is delivered again if this
+                                                                    // process dies before commit()
             sum += leased.value().value;
             leased.commit();
         }

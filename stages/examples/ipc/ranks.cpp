@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
                 ++done;
             }
         }
-    } catch (const carousel::ipc::timed_out& e) {  // for a worker this means that no task is left
+    } catch (const carousel::ipc::timed_out& e) {  // for a worker this exception means that no task is left
         if (rank == 0) return std::fprintf(stderr, "rank 0: %s\n", e.what()), 1;
     } catch (const carousel::error& e) {
         std::fprintf(stderr, "rank %d: %s\n", rank, e.what());

@@ -14,12 +14,13 @@ int main(int argc, char** argv) {
         auto turn = lab.semaphore("turn", 1);
         for (int k = 0; k < turns; ++k) {
             const auto held = turn.acquire(std::chrono::seconds(
-                10));  // released at the end of the scope, or by the death of this process
+                10));  // the turn ends at the end of the scope, or when this process dies
             std::printf("process %d has its turn, %u wait\n", ::getpid(), turn.waiting());
             ::usleep(1000);
         }
         return 0;
-    } catch (const carousel::error& e) {  // timed out: the message names the holder
+    } catch (const carousel::error& e) {  // the wait has timed out; the message names the process that has
+                                          // the turn
         std::fprintf(stderr, "%s\n", e.what());
         return e.code();
     }

@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
     const std::string deed = argc > 1 ? argv[1] : "";
     try {
         auto lab = carousel::ipc::open("lab");
-        auto tiles = lab.work_queue<tile>("tiles", 512, 3);  // three attempts, then a dead letter
+        auto tiles = lab.work_queue<tile>("tiles", 512, 3);  // a tile gets three attempts; after that it
+                                                             // becomes a dead letter
         if (deed == "submit") {
             const unsigned number = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 100;
             for (unsigned k = 0; k < number; ++k) tiles.submit({k % 16, k / 16}, std::chrono::seconds(10));

@@ -20,7 +20,7 @@ void check(bool holds, const char* what) {
     ++failures;
 }
 
-/// The stage's output for a picture of 2 x 1 pixels.
+/// Returns the stage's output for a picture of 2 x 1 pixels.
 pixels output_for(const pixels& picture, const std::string& settings) {
     carousel::testing::chain c({.width = 2, .height = 1});
     c.provide("a picture", carousel::image_format(2, 1));

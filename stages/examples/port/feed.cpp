@@ -24,9 +24,10 @@ int main(int argc, char** argv) {
     try {
         auto run = carousel::open(argv[1]);
         auto camera = run.writer(argv[2]);
-        while (auto f = camera.next()) {  // frames that a killed program had not committed are returned again
+        while (auto f = camera.next()) {  // if a program was killed before it committed a frame, next()
+                                          // returns this frame again
             if (f.frame_number() == frames) {
-                camera.end();  // ports.toml permits this: ends = true
+                camera.end();  // permitted because ports.toml has ends = true for this port
                 std::printf("the stream ends before frame %llu\n", static_cast<unsigned long long>(frames));
                 return 0;
             }

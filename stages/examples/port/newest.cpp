@@ -31,8 +31,8 @@ int main(int argc, char** argv) {
         auto newest = run.latest(argv[2]);
         std::printf("%s: %s\n", newest.stage().c_str(), newest.format().describe().c_str());
         int seen = 0;
-        for (const auto& f : newest) {  // the loop ends with the run; it may miss frames and never blocks the
-                                        // run
+        for (const auto& f : newest) {  // the loop ends when the run ends; it may miss frames, and it never
+                                        // blocks the run
             const std::string& plane = f.format().planes.front().name;
             std::printf("frame %llu: %s %.4f\n", static_cast<unsigned long long>(f.frame_number()),
                         plane.c_str(), brightness(f, plane));

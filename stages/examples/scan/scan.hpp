@@ -4,7 +4,8 @@
 
 #include <carousel/stage.hpp>
 
-/// Points in metres, each with the strength of its echo. 0 matches any number of points (for require_format).
+/// Points in metres, each with the strength of its echo. If the number of points is 0, the format matches any
+/// number of points (for require_format).
 inline carousel::frame_format scan_format(carousel::u64 points) {
     return {
         "example.scan",

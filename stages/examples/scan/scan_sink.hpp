@@ -43,7 +43,8 @@ public:
     }
 
     // Called after the frame's completion, before its commit. After a crash it may be called again for the
-    // same frame, in another process: it repeats the same work, and a file appears whole or not at all.
+    // same frame, in another process. It then repeats the same work; a file appears either complete or not at
+    // all.
     [[nodiscard]] bool commits_on_host() const override { return true; }
     void finish(carousel::frame& f) override {
         const buffers& got = lanes_[f.lane()];
@@ -86,8 +87,8 @@ private:
         std::FILE* file = std::fopen(unfinished.c_str(), "w");
         bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
         written = (file == nullptr || std::fclose(file) == 0) && written;
-        const bool owned = f.is_owned();  // false: a successor has the frame, and the successor's file is
-                                          // kept
+        const bool owned = f.is_owned();  // if false, a successor has the frame, and the file that the
+                                          // successor has written is kept
         if (written && owned && std::rename(unfinished.c_str(), path.c_str()) == 0) return;
         const int why = errno;
         std::remove(unfinished.c_str());

@@ -26,7 +26,7 @@ void check(bool holds, const char* what) {
     ++failures;
 }
 
-/// The distance of the farthest of the source's points.
+/// Returns the distance of that point of the source which is farthest away.
 float farthest(carousel::testing::chain& c) {
     const std::vector<float> at = c.read<float>("source", "points");
     float most = 0;
