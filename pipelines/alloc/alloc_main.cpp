@@ -192,7 +192,7 @@ shm::unique_fd find_successor(const arguments& a) {
 int serve_all(const arguments& a) {
     bool owner = false;
     std::map<std::string, std::unique_ptr<maker>> makers;
-    run::alloc_answer refusal;  // with the id of the current request
+    run::alloc_answer refusal;  // always has the id of the current request
     try {
         for (const run::alloc_request& request : run::read_alloc_requests(a.requests)) {
             refusal.id = request.id;

@@ -28,7 +28,8 @@ namespace carousel {
 
 namespace {
 
-// As declared in nvml.h since its first version; the header is not in every toolkit.
+// Declarations that nvml.h has contained since its first version; they are repeated here, because the header
+// is not in every toolkit.
 struct memory_info {
     unsigned long long total, free, used;
 };

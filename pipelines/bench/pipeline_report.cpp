@@ -110,7 +110,7 @@ difference share_of(const std::vector<f64>& a, const std::vector<f64>& b) {
     return d;
 }
 
-/// Selects the figure of a cell that is compared with a bound: frames/s, or the time of a lone frame.
+/// Selects which of a cell's figures is compared with a bound: frames/s, or the time of a lone frame.
 f64 run_figures::*compared(const bench_cell& c) {
     return c.lone ? &run_figures::p50_ms : &run_figures::frames_per_second;
 }

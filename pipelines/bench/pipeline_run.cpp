@@ -124,7 +124,7 @@ public:
         try {
             if (result.succeeded()) return read_sample(result.output);
         } catch (const json::exception&) {
-            // no reply yet, or an incomplete one because the run is ending
+            // there is no reply yet, or the reply is incomplete because the run is ending
         }
         return std::nullopt;
     }

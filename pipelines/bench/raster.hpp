@@ -1,7 +1,7 @@
 #pragma once
 // Measures cells (triangles x size) of one scene on one device, optionally together with a peer: the two
 // alternate frame by frame, so that other load on the machine affects both. On a GPU each side draws an
-// unmeasured frame before each measured one; otherwise the switch between the two contexts would be counted.
+// unmeasured frame before each measured one, so that the switch between the two contexts is not counted.
 
 #include <functional>
 #include <memory>

@@ -62,7 +62,7 @@ struct condition {
 constexpr int no_answer = -1;
 
 struct explanation_row {
-    std::vector<condition> when;  ///< all must hold; never empty
+    std::vector<condition> when;  ///< all conditions must hold; there is at least one
     const char* text;             ///< {figure} is replaced by its value
     int answer = no_answer;       ///< index of the answer that is correct if this row matches
 };

@@ -82,7 +82,7 @@ struct gpu_primitive_row {
                            ///< threads that call CUDA
     f64 operations_s = 0;  ///< of all participants together
     f64 ns = 0, p95_ns = 0;  ///< duration of one operation: the host measures it for pools and for the
-                             ///< semaphore in streams, a thread of the kernel for all others
+                             ///< semaphore in streams; for all others, a thread of the kernel measures it
     bool verified = false;
 };
 struct gpu_result {

@@ -21,8 +21,8 @@ inline constexpr u32 most_hops = 512;
 /// State shared by both sides.
 struct hop_board {
     std::atomic<u32> ready, failed;
-    std::atomic<u32> submitted[2];  // number of round trips whose kernel this side has enqueued (for
-                                    // host_word: whose kernel has completed)
+    std::atomic<u32> submitted[2];  // number of this side's kernels that are enqueued, one per round trip
+                                    // (for host_word: that have completed)
     cudaIpcEventHandle_t events[2];
     cudaIpcMemHandle_t words;
     f64 us[all_means], p95_us[all_means];

@@ -32,7 +32,8 @@ template <std::size_t N>
 pid_t start_in(const mps_folder* folder, char (&why)[N], const std::function<void()>& work) {
     return start_child([&] {
         if (folder != nullptr) folder->enter();
-        // with lazy loading, the loading of a kernel would wait for the held streams
+        // with lazy loading, a kernel would be loaded at its launch, and the loading would wait for the held
+        // streams
         ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
         try {
             work();

@@ -27,7 +27,7 @@ constexpr u64 sizes[] = {u64{1} << 20U, u64{4} << 20U, u64{16} << 20U, u64{64} <
 constexpr u32 owners_seed = 0x0A0B0C0D, readers_seed = 0x01020304;
 
 struct shared_row {
-    f64 column[columns];  // in the order of gpu_memory_row
+    f64 column[columns];  // the figures, in the order of the members of gpu_memory_row
     f64 by_size[std::size(sizes)];
     f64 open_us, map_us, close_us;
     u32 verified;
@@ -150,7 +150,7 @@ void make_ring(const bench_tools& t) {
 void measure_round(bench_tools& t, subject& s) {
     const u64 n = t.bytes, half = n / 2;
     auto* const across =
-        static_cast<char*>(s.on_host ? t.device : t.pinned);  // memory on the other side of the bus
+        static_cast<char*>(s.on_host ? t.device : t.pinned);  // memory at the other end of the bus
     auto* const at = static_cast<char*>(s.at);
     const u32 few = 4, many = s.on_host ? 4 : 16;
     char *const to_gpu_from = s.on_host ? at : across, *const to_gpu = s.on_host ? across : at;

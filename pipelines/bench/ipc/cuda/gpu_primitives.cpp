@@ -19,7 +19,7 @@ namespace carousel::bench {
 namespace {
 
 constexpr u32 quick_s = 45, whole_s = 150;
-constexpr u32 shortest_round_ms = 60;  // long enough that each of 16 processes gets a time slice
+constexpr u32 shortest_round_ms = 60;  // long enough for each of 16 processes to get a time slice
 
 struct table {
     const ipc_bench_options& o;

@@ -102,7 +102,7 @@ int pass_and_die(unsigned rank) {
     } catch (const carousel::ipc::timed_out&) {
         // expected for ranks downstream of the dead rank
     }
-    usleep(rank == 1 ? 2'000'000 : 0);  // rank 1 has done its part and stays
+    usleep(rank == 1 ? 2'000'000 : 0);  // rank 1 has done its part, but does not exit yet
     all.words.push({rank, 99, 0, 0, 0}, seconds(5));
     return 0;
 }

@@ -64,7 +64,7 @@ int producer() {
     cudaDeviceSynchronize();
     cudaIpcGetEventHandle(&common->event, event);
     cudaIpcGetMemHandle(&common->data, data), cudaIpcGetMemHandle(&common->word, word);
-    common->step = 1;  // the textbook's `ready`: the handles exist, nothing is recorded
+    common->step = 1;  // the textbook's `ready`: the handles exist, but no event is recorded yet
     if (!wait_for(2)) return 1;
     work<<<1, 256, 0, stream>>>(data, words, 100'000'000);
     cudaEventRecord(event, stream);

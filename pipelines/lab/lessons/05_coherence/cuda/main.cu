@@ -21,7 +21,7 @@ using lesson::now_us;
 using lesson::start;
 using lesson::start_mps_daemon;
 
-// The timeouts of all waits add up to 86 s, the lesson's limit is 90 s; a normal run takes about ten.
+// The timeouts of all waits add up to 86 s, the lesson's limit is 90 s; a normal run takes about ten seconds.
 constexpr int both_ms = 13'000;
 constexpr unsigned line = 32, data_words = 64;  // distance between independent words; number of words per
                                                 // message

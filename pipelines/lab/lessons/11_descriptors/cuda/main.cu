@@ -27,8 +27,8 @@ constexpr size_t bytes = size_t{1} << 30, words = bytes / 4;
 constexpr unsigned incarnations = 3;
 
 struct shared : lesson::record {
-    std::atomic<double> free_mib[3];  // free memory before the allocation, while only the descriptor exists,
-                                      // and after the descriptor is closed
+    std::atomic<double> free_mib[3];  // the free memory at three times: before the allocation, while only the
+                                      // descriptor exists, and after the descriptor is closed
 };
 shared* common;
 int sockets[2];

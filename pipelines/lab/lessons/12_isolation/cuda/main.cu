@@ -23,7 +23,8 @@ using lesson::now_us;
 using lesson::start;
 using lesson::start_mps_daemon;
 
-// The timeouts of all waits add up to 83 s, the lesson's limit is 90 s; a normal run takes about five.
+// The timeouts of all waits add up to 83 s, the lesson's limit is 90 s; a normal run takes about five
+// seconds.
 constexpr unsigned hops = 300;
 constexpr int start_ms = 8'000;  // limit for the start-up of a process
 
