@@ -129,7 +129,8 @@ std::set<std::string> known_names(const place& p) {
         const std::vector<std::string> names =
             names_for_commands(run::read_ps(run::client(*p.run).ask(run::ps_request{}, 0, 2)));
         known.insert(names.begin(), names.end());
-    } catch (const std::exception&) {  // the run is starting, ending or stopped: the log files suffice
+    } catch (const std::exception&) {  // a run that is starting, ending or stopped does not reply: the log
+                                       // files suffice
     }
     return known;
 }

@@ -63,7 +63,7 @@ private:
     bool color_, terminal_, gone_ = false;
     std::string pending_, status_;
     u64 dropped_ = 0;
-    journal journal_;  ///< if it is not open, lines are written to fd_
+    journal journal_;  ///< if the journal is not open, lines are written to fd_
     std::string pipeline_;
     log::level threshold_ = log::level::debug;
     line_levels levels_;

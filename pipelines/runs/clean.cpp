@@ -89,8 +89,8 @@ bool is_held(const std::string& object) {
     return fd ? shm::is_locked_elsewhere(fd.get()) : errno != ENOENT;
 }
 
-/// For the path of a trace's object, returns the path of the control block's object of the same run; returns
-/// the path of a control block's object unchanged.
+/// `object` is the path of a trace's object or of a control block's object. Returns the path of the control
+/// block's object of the same run.
 std::string block_of(const std::string& object) {
     return object.ends_with(shm::trace_suffix)
                ? object.substr(0, object.size() - std::string_view(shm::trace_suffix).size())

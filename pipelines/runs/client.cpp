@@ -41,7 +41,7 @@ std::string list_of(const std::vector<run::record>& runs) {
 
 std::string waited(f64 wait_s) { return wait_s > 0 ? fmt::format(" after {:.3g} s", wait_s) : ""; }
 
-/// Returns true if the process ignores the signal; also returns false if that cannot be determined.
+/// Returns true if the process ignores the signal; false if it does not, or if that cannot be determined.
 bool ignores(i32 pid, int signal) {
     constexpr std::string_view field = "\nSigIgn:";
     const std::string status = read_file(fmt::format("/proc/{}/status", pid)).value_or("");

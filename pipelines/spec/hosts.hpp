@@ -25,13 +25,13 @@ void describe_host_keys(std::vector<key_description>& to);
 [[nodiscard]] std::string coordinator_name(const pipeline& p);
 /// Returns the section of a host; "": the coordinator. Null: it has none.
 [[nodiscard]] const host_spec* find_host(const pipeline& p, const std::string& name) noexcept;
-/// The hosts other than the coordinator that stages run on, in the order of p.hosts.
+/// The hosts on which stages run, except the coordinator, in the order of p.hosts.
 [[nodiscard]] std::vector<const host_spec*> remote_hosts(const pipeline& p);
 
 /// Fills p.hosts, and replaces the coordinator's name in the stages by "". Throws config_error.
 void read_hosts(const document& d, pipeline& p);
-/// Called after the wiring: for rings that cross hosts, checks the requirements on both hosts. Throws
-/// config_error.
+/// Called after the wiring. Checks the hosts' sections, and whether links can carry the rings that stages
+/// read on another host. Throws config_error.
 void check_hosts(const pipeline& p);
 
 // Splits a pipeline file into one partition per host: the stages of that host, and, for each ring that
@@ -68,8 +68,8 @@ struct crossing {
 // Instances of one stage on two hosts: `host = ["", "b", "b"]` is assigned to the instances round robin, like
 // `device`. The ring is on the coordinator. The instances on the coordinator are ordinary ones; those on the
 // other host are represented by one additional seat, which carousel-remote occupies
-// (stages/hosts/remote_stage.hpp). On the other host they form a separate run: carousel-receive, the stage
-// with that number of instances, carousel-send.
+// (stages/hosts/remote_stage.hpp). On the other host these instances form a separate run of three stages:
+// carousel-receive, the stage itself with that number of instances, and carousel-send.
 
 /// A stage's instances on another host.
 struct remote_work {

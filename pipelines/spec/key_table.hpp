@@ -32,7 +32,7 @@ private:
     const char* text_ = "";
 };
 
-/// Returns `"process" or "mps"`: the words of a table, as a file spells them.
+/// Returns the words of a table as a file spells them: `"process" or "mps"`.
 template <const auto& table>
 [[nodiscard]] std::string words_of() {
     std::string text;

@@ -1,7 +1,7 @@
 #pragma once
-// A pipeline file as it was written: sections, keys, values and their places. Values are not interpreted yet;
-// overrides from the command line are applied to their section here. Internal to the reading of pipeline
-// files (pipeline_file.hpp).
+// A pipeline file as it was written: sections, keys, values and their places. Values are not interpreted
+// here; overrides from the command line are applied to the sections that contain their keys. Internal to the
+// reading of pipeline files (pipeline_file.hpp).
 
 #include <map>
 #include <string>

@@ -29,7 +29,7 @@ struct key_description {
     const number_range* range;  ///< the range of a key whose value is a number, or may be one; otherwise null
     std::string values;         ///< the values that the key accepts: "a whole number from 1 to 16, or
                                 ///< \"auto\""
-    std::string default_value;  ///< as a file writes it, or a description: "the pipeline's"
+    std::string default_value;  ///< the default as a file writes it, or a description of it: "the pipeline's"
     std::string meaning;        ///< one or two sentences
 };
 /// All keys, in the order of the sections. The settings of the stages' own programs are not included.

@@ -17,8 +17,8 @@ namespace carousel::supervisor {
 struct number_range {
     f64 low = 0, high = 0;                                  ///< both included
     const char* unit = "";                                  ///< "ms", "frames/s"
-    const char* zero = "";                                  ///< not empty: 0 is also valid, with this meaning
-    const char* words = "";                                 ///< not empty: these words are also valid values
+    const char* zero = "";                                  ///< if not empty: 0 is also valid, and means this
+    const char* words = "";                                 ///< if not empty: these words are valid, too
     bool whole = true;                                      ///< integers only
     [[nodiscard]] bool contains(f64 value) const noexcept;  ///< false for NaN
     /// "a whole number from 10 to 3600000, or 0 for none"

@@ -60,7 +60,8 @@ ring::frame_format output_of(const stage_spec& s) {
     return f;
 }
 
-/// Returns the host of all recorded rings: one process reads them all, locally.
+/// Returns the host on which all recorded rings are. They must be on one host, because one process reads them
+/// all, and reads only rings of its host.
 std::string host_of_rings(const pipeline& p, const stage_spec& recorder) {
     const stage_spec* first = p.find(ring_name_of(recorder.inputs.front()).stage);
     for (const std::string& name : recorder.inputs) {
