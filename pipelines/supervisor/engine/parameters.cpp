@@ -144,8 +144,8 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
         throw run::refused_for_now(fmt::format(
             "set: {} changes still wait for frames because no frame moves; try again when frames move",
             ring::readable_sets - 1));
-    // The copy gets the same change. Nothing is copied from the block, because damage in the block must be
-    // detected.
+    // The same change is made in the copy. Nothing is copied from the block, because damage in the block must
+    // be detected.
     const u32 sets = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     made.parameters.state.store(ring::parameter_state{sets, *from}.pack(), std::memory_order_relaxed);
     (void)ring::publish(made.parameters, wanted, ~u64{0});

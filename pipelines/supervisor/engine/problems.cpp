@@ -26,7 +26,8 @@ struct slots {
     u32 quarantined = 0, free = 0;
 };
 /// Counts slots of the rings that the stage writes. `quarantined`: the slots that `seat` has in quarantine;
-/// if `seat` is none, those of all seats. `free`: the free slots of the ring that has the fewest of them.
+/// if `seat` is none, those of all seats. `free`: the number of free slots of the ring that has the fewest
+/// free slots.
 slots slots_of(const shm::control_block& c, u32 stage, u32 seat) {
     slots n;
     for (u32 o = 0; o < std::min(c.stage[stage].outputs, shm::max_outputs); ++o) {

@@ -133,8 +133,8 @@ json samples_json(const std::vector<f64>& samples) {
             {"max", quantile(samples, 1.0)}};
 }
 
-/// Returns the number of frames that have bypassed a stage. Each ring that the stage reads counts them. If
-/// the block is damaged, the counts may differ; the result is the greatest one.
+/// Returns the number of frames that have bypassed a stage. Each ring that the stage reads counts these
+/// frames. If the block is damaged, the counts may differ; the result is the greatest one.
 u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     u64 most = 0;
     if (stage >= std::min(c.stages, shm::max_stages)) return most;

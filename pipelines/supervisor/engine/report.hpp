@@ -55,7 +55,7 @@ struct sink_account {
     /// the reason why the sink is not counted; "": the sink is counted, and `sum` is from its ledger
     std::string not_counted = {};
     telemetry::ledger_summary sum = {};
-    std::string unreadable = {};        ///< the reason why its ledger cannot be read; ""
+    std::string unreadable = {};        ///< the reason why its ledger cannot be read; "": it can be read
     std::optional<u64> passed_by = {};  ///< frames that were not delivered to the sink, because it is a port
                                         ///< that skips frames, or an excluded sink
     u32 every = 1;                      ///< the sink takes each N-th frame only

@@ -55,7 +55,7 @@ public:
     /// `by`: the cause of the request. If the run then ends before its last frame, its outcome names the
     /// first cause.
     void end_on_request(const std::string& by, int signal, const std::string& why);
-    /// Handles a request to end whose cause is not on this host; otherwise like end_on_request().
+    /// Like end_on_request(), for a request to end whose cause is not on this host.
     void request_end(const std::string& why);
 
     // ---- transitions

@@ -29,7 +29,7 @@ using nlohmann::json;
 namespace {
 
 using nlohmann::json;
-// long enough, because stages try to reach a new supervisor every 50 ms
+// this time is long enough, because stages try to reach a new supervisor every 50 ms
 constexpr u64 memory_patience_ns = 5 * ns_per_s;
 
 /// Returns the value to which a damaged END is restored after a stop. If the number in the file differs from

@@ -50,7 +50,7 @@ void take_token(const std::string& path) {
     write_secret(path, secret);
 }
 
-/// Continues in a child process, which listens, and ends this process, so that an ssh that has called it
+/// Continues in a child process, which listens; this process ends, so that the ssh that has started it
 /// returns. Requires that no process and no thread has been started.
 void continue_without_coordinator(const host_arguments& a, const cli_environment& env) {
     const shm::unique_fd nowhere = open_null(O_RDWR);

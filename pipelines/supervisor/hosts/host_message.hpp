@@ -21,7 +21,8 @@ struct hello {
     static constexpr const char* type = "hello";
     std::string host = "?", pipeline, run;
     nlohmann::json plan = nlohmann::json::object();
-    std::optional<u64> first;  ///< the first frame of the run; set until the run has begun on every host
+    std::optional<u64> first;  ///< the first frame of the run; it is sent until the run has begun on every
+                               ///< host
     static constexpr field_rules rules{.missing_is_default = true};
 };
 BOOST_DESCRIBE_STRUCT(hello, (), (host, pipeline, run, plan, first))

@@ -28,7 +28,7 @@ using nlohmann::json;
 namespace msg = host_message;
 constexpr std::size_t max_unauthenticated = 8;
 constexpr std::size_t most_lines = 2000;
-/// maximum per message; as JSON the lines can be six times as long
+/// maximum number of bytes of lines per message; as JSON the lines can be six times as long
 constexpr std::size_t most_line_bytes = 1U << 20U;
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
 constexpr auto answer_too_long = "the answer exceeds the size limit of a message between hosts: request less";

@@ -75,7 +75,8 @@ void mps_domain::name_serving() const {
 void mps_domain::watch_daemon(const shm::process_id& daemon) {
     daemon_ = daemon;
     daemon_pidfd_.reset(shm::open_pidfd(daemon_));
-    if (!daemon_pidfd_) return;  // already dead: detected when the next client is refused
+    // without a pidfd the daemon is already dead, which is detected when the next client is refused
+    if (!daemon_pidfd_) return;
     loop_->watch(daemon_pidfd_.get(), EPOLLIN, [this](u32) {
         loop_->forget(daemon_pidfd_.get());
         daemon_pidfd_.reset();

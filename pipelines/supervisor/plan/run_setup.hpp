@@ -66,7 +66,8 @@ struct stage_setup : ring_setup {
     bool forwards_frames = false;
     bool writable_inputs = false;   ///< the stage requests inputs that it can write to
     bool read_only_host = false;    ///< the stage's GPUs page-lock host memory read-only
-    bool same_host_address = true;  ///< page-locked host memory has the CPU's addresses, gaps included
+    bool same_host_address = true;  ///< page-locked host memory has the same addresses as on the CPU,
+                                    ///< including its gaps
     /// the stage is a client of the run's MPS domain (mps_domain.hpp), because isolation = "mps" was
     /// requested and the stage is on a GPU
     bool mps = false;

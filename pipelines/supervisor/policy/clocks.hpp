@@ -59,7 +59,8 @@ struct process_view {
     /// open: a job word of the process's epoch is OPEN; submitted: one is SUBMITTED or in a later state;
     /// has_frame: one is in any of these states
     bool open = false, submitted = false, has_frame = false;
-    bool frames_wait = false;  ///< frames wait for this process; need not be determined while its heart beats
+    bool frames_wait = false;  ///< frames wait for this process; need not be determined while its heartbeat
+                               ///< continues
     u64 processing_ns = 0, device_ns = 0, finishing_ns = 0, pause_ns = 0, heartbeat_ns = 0;
     /// no clock counts time before base_ns; the device clock also does not count time before device_base_ns
     u64 base_ns = 0, device_base_ns = 0;

@@ -137,7 +137,8 @@ void resume_seat(process_table& t, seat& s) {
     const u64 now = now_ns();
     const seat_state before = s.machine.state();
     const bool paused = ring::load(t.c->seat[s.index].paused) != 0;
-    s.machine.restore_paused(paused);  // also if the process is dead: the pause then applies to its successor
+    s.machine.restore_paused(paused);  // done even if the process is dead: the pause then applies to its
+                                       // successor
     for (auto& p : s.gone) {
         ring::doom(*t.c, p->incarnation.entry);
         if (p->seen_dead_ns == 0) p->seen_dead_ns = now;

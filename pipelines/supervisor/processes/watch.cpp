@@ -41,8 +41,8 @@ u32 shared_device(const run_setup& s, u32 stage, u32 instance) noexcept {
     return number;
 }
 
-/// The heart beats while its process computes, so a long frame_timeout_ms does not require a longer heart
-/// timeout.
+/// The heartbeat continues while the process computes, so a long frame_timeout_ms does not require a longer
+/// heart timeout.
 u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
     const u64 all = s.frame_timeout_ns() != 0 ? s.frame_timeout_ns() : default_heart_timeout_ns;
     const u64 own = s.stages[stage].spec.frame_timeout_ns();
@@ -176,8 +176,7 @@ void watch_deadlines(process_table& t, u64 now) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         seat& s = *all[k].holder;
         if (verdicts[k] == offence::none) continue;
-        // This process may have ended in this tick because another process was retired that shares its MPS
-        // domain.
+        // This process may have ended in this tick because another process of its MPS domain was retired.
         if (!s.now || s.now->seen_dead_ns != 0 || s.now->incarnation.epoch != all[k].epoch) continue;
         if (verdicts[k] == offence::device && views[k].device != shm::none)
             restart_device_clocks(t, views[k].device, now);
