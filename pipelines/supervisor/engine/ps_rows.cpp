@@ -41,8 +41,8 @@ std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_s
     return out;
 }
 
-/// A wait that has lasted for long, as ps names it; "": none. The process may be one of another host, or of a
-/// port, which has no such word.
+/// Returns what the process has waited for, in the words of `ps`, if the wait has lasted for long; "": it
+/// does not wait for long. The process may be one of another host, or of a port, which has no such word.
 std::string long_wait(const shm::control_block& c, const process& p, u64 now) {
     constexpr u64 long_ms = 1000, recent_ns = 200 * ns_per_ms;
     const shm::incarnation& e = c.entry[p.incarnation.entry];

@@ -75,8 +75,8 @@ struct unguarded_output {
 /// Lists the rings that have neither gaps nor canaries after their slots, in the order of the control block.
 [[nodiscard]] std::vector<unguarded_output> unguarded_outputs(const run_setup& s);
 
-/// True if all output rings of that stage were made with canaries, which shows in slots that are larger than
-/// their payload.
+/// True if all output rings of that stage were made with canaries; their slots are then larger than the
+/// payload.
 [[nodiscard]] bool has_canaries(const shm::control_block& made, u32 stage, const stage_setup& as);
 
 /// Throws config_error with the place in the file if guard = "gap" or "canary" is requested where it is not

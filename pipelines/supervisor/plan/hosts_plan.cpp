@@ -82,7 +82,7 @@ json links_json(const pipeline& whole) {
     return out;
 }
 
-/// Returns those keys of a link, as set in its host's section, that differ from the defaults.
+/// Returns the keys of a link whose values, set in the section of the link's host, differ from the defaults.
 std::string keys_text(const json& link) {
     std::string text;
     if (link["release"] != "committed")

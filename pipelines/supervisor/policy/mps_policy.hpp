@@ -36,9 +36,8 @@ struct client_view {
     bool run_ends = false;  ///< the run ends, or is being rebuilt: all processes end
 };
 /// True if the client's death ends the domain, because the death may have affected the other clients in an
-/// unknown way. This is not the case if the supervisor ends the client, because it does so by
-/// terminate_client; but it is the case if the client has died before that call. Evaluated before the first
-/// step of the retirement.
+/// unknown way. If the supervisor ends the client, it does so by terminate_client, and the domain continues,
+/// unless the client has died before that call. Evaluated before the first step of the retirement.
 [[nodiscard]] bool breaks_domain(const client_view& v) noexcept;
 /// To be called when the client's process has ended: true if none of its work runs on the device any more.
 [[nodiscard]] bool device_is_quiet(const client_view& v) noexcept;

@@ -51,8 +51,8 @@ std::string describe_end(const exit_status& e) {
     return e.signal != 0 ? fmt::format("signal {}", e.signal) : fmt::format("exit code {}", e.exit_code);
 }
 
-/// Returns the stage that writes the link, and the output of that stage that is the link; nothing if no stage
-/// of the plan writes it.
+/// Returns the stage that writes the link, and the index of the output with which the stage writes it;
+/// nothing if no stage of the plan writes the link.
 std::optional<ring_place> ring_place_of(const process_table& t, u32 link) {
     if (link >= std::min(t.made->links, shm::max_links)) return std::nullopt;
     const u32 stage = t.made->link[link].stage;
@@ -125,7 +125,7 @@ std::string text_of_owner(const process_table& t, shm::block_part part, u32 inde
 struct part_text {
     shm::block_part part;
     const char* text;   ///< the owner's name follows
-    const char* spare;  ///< the text if the run does not use this row
+    const char* spare;  ///< the text that is printed if the run does not use this row
 };
 constexpr part_text part_texts[] = {
     {shm::block_part::head, "the head of the control block", ""},

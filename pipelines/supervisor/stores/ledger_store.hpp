@@ -12,8 +12,8 @@
 
 namespace carousel::supervisor {
 
-/// True for a sink that must not miss a frame unless it has failed: its ledger counts. This is the only
-/// definition; all other code reads the claims, which are written according to it.
+/// True for a sink whose ledger counts: such a sink must not miss a frame unless it has failed. This is the
+/// only definition; all other code reads the claims, which are written according to it.
 [[nodiscard]] bool counts_frames(const stage_setup& st);
 /// Returns the reason, as a clause, why the ledger of `stage` does not count; "": it counts. Throws
 /// output_error.

@@ -64,7 +64,7 @@ public:
 private:
     struct block {
         memory_item item;
-        /// none for ipc memory, one per piece for vmm memory in pieces, otherwise one
+        /// ipc memory has no descriptor, vmm memory in pieces has one per piece, and any other memory has one
         std::vector<shm::unique_fd> fds;
         u64 bytes = 0;
         std::string uuid, ipc;  ///< ipc: hex
