@@ -37,7 +37,8 @@ struct mesh_counts {
     u32 triangle_count = 0;
     u32 texture_width = 1;  ///< pixels, 1 .. max_texture_extent
     u32 texture_height = 1;
-    u32 texture_levels = 1;  ///< number of mip levels; with 1 the filter is bilinear, else trilinear
+    u32 texture_levels = 1;  ///< number of mip levels; the filter is bilinear if there is one level, and
+                             ///< trilinear if there are several
     u32 texture_count = 1;   ///< number of textures; if there are several, each vertex has a texture number
                              ///< (the same at all corners of a triangle), and each texture has a record
     /// if there are several textures, the number of texels of all of them together; if there is one, its size
@@ -177,8 +178,8 @@ struct mesh_view {
     const cluster_bounds* clusters = nullptr;
     /// [cluster][256]: vertex numbers minus the cluster's first_vertex, ascending; unused entries are 0
     const u16* local_vertices = nullptr;
-    /// per triangle: the positions of its corners in that vertex list, 8 bits each, the first corner in the
-    /// lowest bits
+    /// for each triangle, the positions of its corners in that vertex list: 8 bits per corner, the first
+    /// corner in the lowest bits
     const u32* local_corners = nullptr;
 };
 

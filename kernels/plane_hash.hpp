@@ -21,7 +21,8 @@ inline constexpr std::string_view plane_hash_name = "carousel.blocks4k.v1";
 struct hash_args {
     const std::byte* data = nullptr;
     u64 row_bytes = 0, rows = 1;
-    u64 pitch = 0;  ///< bytes from one row to the next, at least row_bytes; ignored for one row
+    u64 pitch = 0;  ///< distance in bytes from one row to the next, at least row_bytes; not used if there is
+                    ///< only one row
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;  ///< at least hash_scratch_bytes()
     u64* out = nullptr;     ///< the hash is written here after the last byte of the plane has been read; this

@@ -17,7 +17,7 @@ struct shading {
     f32 scale_x, scale_y;  ///< 2 / width, 2 / height
     u32 texture_width, texture_height;
     u32 mapped;       ///< 1 if there are mip levels or several textures; these are sampled as in mip.hpp
-    u32 texel_count;  ///< number of texels of all textures
+    u32 texel_count;  ///< number of texels of all textures together
     texture_record texture;  ///< the texture, if there is only one
 };
 

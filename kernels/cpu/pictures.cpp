@@ -19,8 +19,8 @@ namespace {
 
 constexpr u64 blocks_at_once = 32;
 
-/// Returns a block's bytes in contiguous memory: the plane's own memory if the block is whole and the plane
-/// dense; otherwise `room`, into which the bytes are copied and padded with zeros.
+/// Returns a block's bytes in contiguous memory. If the block is whole and the plane is dense, this is the
+/// plane's own memory; if not, the bytes are copied into `room`, padded with zeros, and `room` is returned.
 const unsigned char* block_of(const body::hash_view& in, u64 index, unsigned char* room) {
     const u64 begin = index * body::hash_block_bytes,
               end = std::min(in.bytes(), begin + body::hash_block_bytes);

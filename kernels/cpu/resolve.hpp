@@ -14,8 +14,8 @@ struct alignas(64) shaded_row {
     u32 run_triangle[row];
     u32 index[row * 4];             ///< three vertex numbers per run, limited to valid ones
     f32 corner[3][8][row + lanes];  ///< the corners of a run, with the fields of shaded_vertex; later x, y
-                                    ///< and w of the clip position replace x, y and z. Reads may extend past
-                                    ///< the end by one vector
+                                    ///< and w of the clip position replace x, y and z. A read may extend one
+                                    ///< vector past the end
     f32 at[9][row];  ///< for each pixel, up to three numbers of the first corner, followed by those of the
                      ///< second and the third corner
     f32 bary[3][row];
@@ -134,8 +134,8 @@ CAROUSEL_FORCE void spread(shaded_row& r, numbers which) {
 #endif
 }
 
-/// Sets to[l] = table[at[l]] for a row, one word at a time, which costs less than the vector gathers of
-/// today's processors. The empty asm statement keeps the compiler from using gathers.
+/// Sets to[l] = table[at[l]] for a row. The words are read one at a time, because this costs less than the
+/// vector gathers of today's processors. The empty asm statement keeps the compiler from using gathers.
 template <typename Word>
 CAROUSEL_FORCE void take_words(u32* to, const Word* table, const u32* at) {
 #pragma GCC unroll 8

@@ -1,6 +1,6 @@
-// The hash of a plane on CUDA: half a warp per block of the hash, two columns per lane; then one small kernel
-// adds the partial sums of the launch's blocks and writes eight bytes. Sums are modulo 2^64 and therefore
-// independent of order.
+// The hash of a plane on CUDA. Half a warp processes one block of the hash, with two columns per lane. After
+// that a small kernel adds the partial sums of the launch's blocks and writes the eight bytes of the hash.
+// Sums are modulo 2^64 and therefore independent of order.
 #include "kernels/body/block_hash.hpp"
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/launch.cuh"

@@ -199,7 +199,7 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
         rest += kind == 2 ? 1U : (kind == 3 ? 1U << 8 : (kind == 4 ? 1U << 16 : 0U));
     }
 #pragma unroll
-    // each count is one byte of the word, because it is at most 128
+    // the word has one byte for each count, because a count is at most 128
     for (u32 step = 16; step > 0; step /= 2) rest += __shfl_xor_sync(~0U, rest, static_cast<int>(step));
     if (lane == 0) {
         b.small[item] = {small[0], small[1], small[2], small[3]};

@@ -16,7 +16,8 @@ namespace carousel::stages {
 namespace {
 
 constexpr u64 box_heading = 8;
-constexpr std::size_t longest_moof = 4096;  // one track, one frame: about 100 bytes
+constexpr std::size_t longest_moof = 4096;  // largest size of a moof box; with one track and one frame it has
+                                            // about 100 bytes
 
 u64 number(const u8* at, std::size_t bytes) noexcept {
     u64 v = 0;

@@ -38,7 +38,7 @@ inline constexpr const char* film_encoder_symbol = "carousel_make_film_encoder";
 // mdat) per frame. A fragment's decode time (tfdt) is its frame number times film_ticks, so the file itself
 // shows which frames it contains, even after its writer was killed during a write.
 
-inline constexpr u64 film_ticks = 1000;  ///< per frame, in the film's time scale
+inline constexpr u64 film_ticks = 1000;  ///< duration of a frame in units of the film's time scale
 
 /// Returns the number of bytes up to the first fragment, or to the end of the file. Throws output_error.
 [[nodiscard]] u64 heading_bytes_of(int fd);

@@ -68,7 +68,8 @@ public:
         u32 at = 0, tried = 0;
         std::size_t left = points_.size();
         while (left > 3) {
-            // if edges cross or fold, there may be no ear; then any corner is clipped, so that the loop ends
+            // if edges cross or fold, there may be no ear; in that case any corner is clipped, so that the
+            // loop ends
             const bool in_vain = tried >= left;
             if (budget < blunt_.size()) return false;
             budget -= blunt_.size();

@@ -18,8 +18,8 @@ namespace carousel::stages {
 
 using point3 = std::array<f64, 3>;
 
-/// Limit of comparisons for all polygons of a file, about one second; no real mesh needs as many, but a
-/// malicious file could.
+/// Limit of the number of comparisons for all polygons of a file; this number takes about one second. No real
+/// mesh needs as many, but a malicious file could.
 inline constexpr u64 polygon_budget = 400'000'000;
 
 /// Appends the polygon's triangles to `out` as indices of its corners, with the polygon's orientation; the

@@ -19,7 +19,7 @@ namespace carousel::stages {
 /// A frame of one ring.
 struct taped_frame {
     frame_facts facts;
-    const std::byte* slot = nullptr;  ///< in memory that the CPU can read
+    const std::byte* slot = nullptr;  ///< the frame's slot, in memory that the CPU can read
 };
 
 class tape {

@@ -45,7 +45,7 @@ struct attachment {
     std::string asked_device = "auto", folder;  ///< as passed to configure()
     ring::parameter_schema parameters;          ///< parameters of the pipeline; empty if it has none
     depth_rule depth;
-    bool graphs = false;  ///< true: graphs are used for work that is the same for every frame
+    bool graphs = false;  ///< true if work that is the same for every frame is run as graphs
     std::vector<attached_block> links, assets;
     /// fds of all memory of the run, open until the process ends: a second supervisor receives them from here
     std::vector<shm::unique_fd> fds;

@@ -41,7 +41,8 @@ enum class device_sharing : u8 {
 struct depth_rule {
     latency_request latency = latency_request::balanced;
     device_sharing sharing = device_sharing::cpu;
-    bool lanes_given = true, window_given = true;  ///< set in the pipeline file, and therefore fixed
+    bool lanes_given = true, window_given = true;  ///< true if the value is set in the pipeline file and
+                                                   ///< therefore fixed
     bool finish_pool = false;      ///< several threads run finish(), and device measurements exclude its time
     u32 contexts = 1;              ///< number of contexts that take turns, including this one
     u32 token = shm::none;         ///< turn token of the stage's GPU; none: the stage takes no turns
@@ -70,7 +71,7 @@ private:
     bool chooses_, window_moves_;
     telemetry::depth_reason when_measured_;
     f64 overhead_ns_;
-    u32 wanted_updates_ = 0;  ///< consecutive updates that preferred another depth
+    u32 wanted_updates_ = 0;  ///< number of consecutive updates that have preferred another depth
     telemetry::depth_view now_;
 };
 

@@ -131,7 +131,7 @@ void supervisor_link::watch(int ms) {
 }
 
 void supervisor_link::poll(int ms) {
-    if (!socket_) {  // only this thread changes it
+    if (!socket_) {  // read without the lock, because only this thread changes it
         std::this_thread::sleep_for(std::chrono::milliseconds(ms));
         write_alone();
         log_supervisor_gone(false);

@@ -23,18 +23,18 @@
 // A program has one frame at a time. commit() returns when the frame is committed: after the work on its
 // queue() and, for a reader, after its record in the run's ledger. commit() must be called before the next
 // frame is requested; a writer's frame that is destroyed without commit() is issued again. Request a frame
-// when its content is available, because the frame's timeout runs from next() to commit(). The pipeline's fps
-// determines time_s, but not the rate: a writer has its own rate.
+// when its content is available, because the frame's timeout runs from next() to commit(). A writer
+// determines the rate of its frames itself; the pipeline's fps determines only their time_s.
 //
 // In addition to its planes a frame has metadata, a capture time and used extents of its planes, which a
 // reader reads and a writer sets, as in a stage.
 //
 // End of stream. A writer may end its stream by writer_port::end() if the file has ends = true for its port.
 //
-// Planes are in the ring itself, nothing is copied. A reader's planes are mapped for reading. Pointers into
-// planes are valid until the port requests its next frame or is destroyed. A frame belongs to its port, and a
-// port is used by one thread at a time. A forked child must not touch the planes; its calls throw
-// config_error, and destroying its copy of a port or a frame does nothing.
+// The planes are memory of the ring itself: nothing is copied. A reader's planes are mapped for reading.
+// Pointers into planes are valid until the port requests its next frame or is destroyed. A frame belongs to
+// its port, and a port is used by one thread at a time. A forked child must not touch the planes; its calls
+// throw config_error, and destroying its copy of a port or a frame does nothing.
 //
 // Errors: config_error if there is no such port, if another program holds it, or if planes differ from those
 // of the file; port_revoked; nothing_new as for `latest`; output_error if the ledger can't be written (commit
@@ -71,8 +71,8 @@ struct port_options {
     std::map<std::string, std::string> planes = {};
 };
 
-/// Thrown if the frame was not committed, because the port has in the meantime been given to another
-/// incarnation, which gets the frame.
+/// Thrown by commit() if the port has been given to another incarnation meanwhile. The frame is then not
+/// committed, and the other incarnation gets it.
 class port_revoked : public error {
 public:
     explicit port_revoked(const std::string& message) : error(exit_code::revoked, message) {}
@@ -139,7 +139,7 @@ public:
     writer_frame(writer_frame&& other) noexcept
         : port_frame(std::exchange(other.seat_, nullptr)), done_(other.done_) {}
     writer_frame& operator=(writer_frame&&) = delete;
-    ~writer_frame();  ///< if commit() was not called, the frame's number is issued again
+    ~writer_frame();  ///< if commit() was not called, the number of the frame is issued again
     [[nodiscard]] explicit operator bool() const noexcept { return seat_ != nullptr; }
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
@@ -147,7 +147,7 @@ public:
     }
     /// The planes to fill; set_used() sets a plane's used extents.
     [[nodiscard]] output_payload output() const;
-    /// Read by the stages downstream; final at commit().
+    /// The frame's metadata, which the stages downstream read. It can be changed until commit().
     [[nodiscard]] frame_metadata metadata() const;
     /// Sets the capture time, CLOCK_MONOTONIC of this machine in ns; 0: not known.
     void set_capture_ns(u64 ns);
@@ -215,8 +215,8 @@ public:
     writer_port& operator=(writer_port&&) noexcept;
     ~writer_port();
 
-    /// Returns the next frame number's buffer, to be filled. Returns false if the run is over. Throws
-    /// nothing_new if the ring has had no free buffer for patience_s.
+    /// Takes the buffer for the next frame number, which the program must then fill. Returns false if the run
+    /// is over. Throws nothing_new if the ring has had no free buffer for patience_s.
     [[nodiscard]] writer_frame next();
     /// The same with a timeout in seconds; also false if no buffer was free in time.
     [[nodiscard]] writer_frame next(f64 timeout_s);

@@ -27,8 +27,8 @@ constexpr u32 try_again_us = 10'000;
 constexpr u64 poll_interval_ns = 100 * ns_per_ms, socket_patience_ns = ns_per_s;
 constexpr u32 retry_us = 20'000;
 
-/// Another user's folder can't be read. This is checked first, because otherwise the error would be that
-/// there is no run.
+/// The folder of another user's run can't be read. This is checked first; without the check the error would
+/// be that there is no run.
 void require_own(const std::string& folder) {
     struct stat info {};
     const bool found = ::stat(folder.c_str(), &info) == 0;
@@ -56,8 +56,8 @@ void require_own(const std::string& folder) {
                                                  : fmt::format("; these are: {}", fmt::join(names, ", "))));
 }
 
-/// Returns true if a supervisor listens on its socket, but this process can't find the control block by its
-/// name, although the block exists by then. This happens, for example, in a container.
+/// Returns true if a supervisor listens on its socket, so that the control block exists, but this process
+/// can't find the block by its name. This happens, for example, in a container.
 bool is_reachable_by_socket_only(const run::record& r) {
     return !shm::segment::exists(r.run_id) && shm::connect_to(r.socket(), socket_patience_ns);
 }
@@ -79,7 +79,7 @@ std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s, run
                 if (found->poll().liveness.state != run::liveness::over) return found;
             } catch (const config_error&) {  // the clocks differ, and waiting would not change that
                 throw;
-            } catch (const error&) {  // the run's block does not exist yet, or is of another version
+            } catch (const error&) {  // the run's block does not exist yet, or it has another version
                 if (last && run::is_alive(*r)) throw;
             }
         if (last) refuse_name(name, folder, wait_s);
@@ -225,16 +225,16 @@ void port_seat::commit() {
         return;
     }
     has_frame_ = false;
-    session_.reset();  // releases buffers for which other processes wait
+    session_.reset();  // this releases the buffers for which other processes wait
     throw port_revoked(
         fmt::format("frame {} was not committed: port \"{}\" was given to another incarnation meanwhile (it "
                     "had the frame longer than frame_timeout_ms, or was stopped)",
                     ring_sequence, stage_));
 }
 
-// A claim that the stream ends before a frame is valid while the incarnation's job for that frame is open. If
-// the claim is not accepted, the incarnation ends, which makes the claim void. So an incarnation that has
-// claimed the end before a frame never writes that frame.
+// An incarnation may claim that the stream ends before frame n. This claim is valid while the incarnation's
+// job for frame n is open. If the claim is not accepted, the incarnation ends, and this makes the claim void.
+// So an incarnation that has made such a claim never writes frame n.
 void port_seat::end() {
     require_owner();
     const device::kept_thread kept(may_use_gpu());
@@ -332,7 +332,8 @@ std::shared_ptr<device::context> port_attachment::device_for(const run::mapped_r
     const bool gpu_memory = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id = options_.device.empty() ? device::device_id{} : device_named(options_.device);
     in_host_memory = options_.device.empty() ? !gpu_memory : id.kind == device::device_kind::cpu;
-    if (gpu_memory && id.kind == device::device_kind::cpu) {  // only the GPU of that memory can read it
+    if (gpu_memory && id.kind == device::device_kind::cpu) {  // only the GPU that has the memory can read it,
+                                                              // so the frames are read on this GPU
         id.kind = device::device_kind::cuda;
         id.uuid = ring.memory.uuid.empty() ? ring.device.uuid : ring.memory.uuid;
     }

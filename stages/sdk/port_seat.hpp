@@ -1,6 +1,7 @@
 #pragma once
-// The seat of a program at a port, over all its incarnations: the implementation of reader_port and
-// writer_port. Used by one thread at a time, whose current GPU every call preserves (device::kept_thread).
+// The implementation of reader_port and writer_port: the seat that a program has at a port. The object exists
+// over all incarnations of the program. Used by one thread at a time, whose current GPU every call preserves
+// (device::kept_thread).
 
 #include <carousel/port.hpp>
 
@@ -57,7 +58,7 @@ private:
     open_options options_;
     owner_process owner_;
     run::record found_;
-    std::unique_ptr<run::observer> observer_;  ///< null: the run's block can't be opened by name
+    std::unique_ptr<run::observer> observer_;  ///< null if the run's block can't be opened by name
     std::vector<std::pair<device::device_id, std::shared_ptr<device::context>>> devices_;
     bool ended_ = false;
     std::string ending_;
@@ -79,7 +80,7 @@ public:
     void commit();
     /// Ends a writer's stream before the current frame, or before the next one; see writer_port::end().
     void end();
-    /// Drops a writer's frame, whose number is then issued again.
+    /// Drops a writer's frame; the frame's number is then issued again.
     void drop() noexcept;
     /// The session of the current frame. Throws config_error if there is none.
     [[nodiscard]] port_session& session() const;

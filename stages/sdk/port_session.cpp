@@ -99,8 +99,8 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all,
-                    &before);  // blocks signals, which are for the program's threads and not for the
-                               // heartbeat thread
+                    &before);  // signals are blocked here, so that the program's threads handle them and not
+                               // the heartbeat thread
     try {
         heartbeat_thread_ = std::thread([this] { run_heartbeat(); });
     } catch (const std::system_error& e) {
@@ -140,8 +140,8 @@ void port_session::take_lock(const std::string& folder) {
             lock_path_, errno_text(errno)));
 }
 
-// Publishes the guards in the same way as a stage's runner. A port writes no canary, so its output is guarded
-// either by gaps after the slots or not at all.
+// Publishes the guards in the same way as a stage's runner. A port writes no canaries, so its output is
+// guarded by the gaps after the slots; if there are no gaps, it is not guarded.
 void port_session::publish_guard() {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
         if (!inputs_[i].memory->read_only())
@@ -177,8 +177,8 @@ void port_session::disconnect() noexcept {
     block_.reset();
     if (lock_) ::unlink(lock_path_.c_str());
     lock_.reset();
-    crash_here(crash_point::leaving);  // nothing of the run is mapped any more, and the supervisor has not
-                                       // been notified yet
+    crash_here(crash_point::leaving);  // at this point no memory of the run is mapped any more, and the
+                                       // supervisor has not been notified yet
     if (socket_) shm::send_message(socket_.get(), write_message(run::left_message{}).dump());
 }
 
@@ -209,7 +209,7 @@ port_session::wait_result port_session::begin(u64 until_ns) {
     shm::stage_block& s = worker_->stage();
     running_time running(2 * shm::max_sleep_ns);
     for (;;) {
-        if (passes_) {  // also true if an earlier call could not write the record
+        if (passes_) {  // this is also the case if an earlier call could not write the record
             if (!commit(std::nullopt)) return wait_result::lost;
             passes_ = false;
         }
@@ -292,7 +292,7 @@ bool port_session::finish(const telemetry::frame_hash& hash) {
     }
     if (ledger_) ledger_->mark_committed(job_.ring_sequence, hash, is_tombstone, committer());
     session::count_commit(*worker_, entry(), job_, now_ns());
-    status_->report(job_, 0);  // called while the inputs are leased
+    status_->report(job_, 0);  // called here, while the inputs are still leased
     return worker_->complete(job_);
 }
 

@@ -4,9 +4,9 @@
 // never killed by the run.
 //
 // Threads: the program's own thread begins and commits, one frame at a time. The heartbeat thread stamps the
-// heartbeat, acknowledges that the run stops for a source whose program is busy elsewhere at that time, and
-// polls the supervisor's socket. begin() and the store of this acknowledgement exclude each other by a mutex
-// of this process.
+// heartbeat and polls the supervisor's socket. If the run stops while the program of a source is busy
+// elsewhere, this thread also stores the acknowledgement of the stop. A mutex of this process ensures that
+// this store and begin() never run at the same time.
 //
 // What a crash leaves in shared memory: the words that ring/worker.hpp describes. The kernel closes the
 // socket (which the supervisor detects as a death), signals the pidfd and releases the lock (the fence:
@@ -15,9 +15,9 @@
 //
 // A forked child has a copy of the mappings and nothing else: its copy of a session is never destroyed
 // (port_seat), and its descriptors are closed by fork() (shm/process_fd.hpp). So the lock and the connection
-// end with the process that holds the seat. The fence does not cover the mappings of a forked child; the same
-// is true where the supervisor watches the pidfd. A child writes to a ring only through pointers that it must
-// not use.
+// end with the process that holds the seat. The fence does not cover the mappings of a forked child, whether
+// the supervisor watches the lock or the pidfd. But a child can write to a ring only through pointers that it
+// is not permitted to use.
 
 #include <array>
 #include <atomic>

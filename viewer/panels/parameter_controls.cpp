@@ -18,7 +18,8 @@ using ring::parameter;
 using ring::parameter_kind;
 
 constexpr f32 degree = 3.14159265F / 180.0F;
-constexpr f64 widest_slider = 1e6;  // for a wider range, one pixel of a slider would be too coarse
+constexpr f64 widest_slider = 1e6;  // widest range of a slider; in a wider range, one pixel would be too
+                                    // large a step
 
 /// The range and the unit in which an element is shown, for example degrees.
 struct shown_range {

@@ -59,7 +59,7 @@ struct model {
     std::vector<run::record> choices;  ///< the live runs, while no run is watched or the list is open
     bool choosing = false;             ///< the list of runs is open
     std::string chosen;                ///< set by a panel: name of the run to watch
-    std::string ending;                ///< if ended: "demo has ended: exit code 0"
+    std::string ending;                ///< a sentence if the run has ended: "demo has ended: exit code 0"
     std::string notice;                ///< one sentence on the connection; "": no problem
     u64 now_ns = 0;                    ///< the present time; if pictures must be deterministic, the time of
                                        ///< the snapshot

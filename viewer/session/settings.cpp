@@ -105,7 +105,8 @@ std::string save_settings(const std::string& path, const settings& s) {
     const auto not_kept = [&](int why) {
         return fmt::format("keeping the layout in {}: {}", path, output_cause(why));
     };
-    const std::optional<output_target> to = find_output(path);  // so that a symbolic link is not replaced
+    const std::optional<output_target> to = find_output(path);  // the link's target is written, so that a
+                                                                // symbolic link is not replaced
     if (!to) return not_kept(errno);
     if (!to->replaced) {
         const int failed = write_output_file(path, {std::as_bytes(std::span(text.data(), text.size()))});

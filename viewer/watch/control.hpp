@@ -60,7 +60,7 @@ struct seat_report : run::ps_stage {
 
 struct host_report : run::ps_host {
     std::string text;                ///< the whole report in words, as `ps` prints it
-    std::vector<seat_report> seats;  ///< in the order of the pipeline file
+    std::vector<seat_report> seats;  ///< the stages, in the order of the pipeline file
     [[nodiscard]] bool is_there() const noexcept { return state == "running"; }
 };
 

@@ -125,7 +125,7 @@ void watcher::attach(const run::record& r) {
     try {
         run::observer found(r, run::observer::access::take_leases);
         observer_.emplace(std::move(found));
-    } catch (const error& e) {  // for example, the run is starting or ending
+    } catch (const error& e) {  // this happens, for example, while the run is starting or ending
         view_.notice = e.what();
         return;
     }

@@ -204,7 +204,8 @@ void receiving_side::rejected(const std::string& words, u64 now) {
 }
 
 void receiving_side::refuse_peer(u32 connection, peer& p, const std::string& why) {
-    p.refused = true;  // kept until the peer disconnects, or for handshake_ns, so that the message can arrive
+    p.refused = true;  // the connection is kept until the peer disconnects, for at most handshake_ns, so that
+                       // the message can arrive
     queue_message(connection, refuse{why});
 }
 

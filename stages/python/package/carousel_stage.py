@@ -36,7 +36,8 @@ def load(file, stage):
     """Loads the file and returns the adapter of the stage with the name `stage`, or of the file's only stage if `stage` is ""."""
     from carousel import _stage
     name = os.path.splitext(os.path.basename(file))[0]
-    sys.path.insert(0, os.path.dirname(file))   # so that modules in the file's folder can be imported
+    sys.path.insert(0, os.path.dirname(file))   # the stage can then import modules that are in the file's
+                                                # folder
     spec = importlib.util.spec_from_file_location(name, file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

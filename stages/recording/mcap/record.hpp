@@ -151,7 +151,7 @@ struct preamble {
 };
 struct message {
     u16 channel = 0;
-    u32 sequence = 0;  ///< only 32 bits, because MCAP's own field has 32 bits
+    u32 sequence = 0;  ///< has only 32 bits, because the field in MCAP has 32 bits
     u64 log_ns = 0;    ///< wall clock
     std::span<const std::byte> data;
 };

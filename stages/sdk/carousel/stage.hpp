@@ -110,9 +110,9 @@ public:
 struct frame_stamp {
     f64 time_s = 0;
     u64 parameter_number = 0;
-    std::span<const std::byte> parameters = {};  ///< in the layout of the pipeline's schema; empty: the run's
-                                                 ///< parameters
-    u64 capture_ns = 0;                          ///< as recorded; 0: not recorded
+    std::span<const std::byte> parameters = {};  ///< the frame's parameters, in the layout of the pipeline's
+                                                 ///< schema; empty: the frame has the run's parameters
+    u64 capture_ns = 0;                          ///< the capture time that was recorded; 0: none was recorded
     bool captured_here = false;                  ///< true: capture_ns is on this machine's clock
     u64 born_ns = 0;  ///< the time when the source began the frame, on this machine's clock; 0: the time when
                       ///< the frame begins here

@@ -100,7 +100,7 @@ class Running:
         done = subprocess.run([program(), *words], capture_output=True, text=True)
         if done.returncode != 0:
             text = done.stderr.strip() or done.stdout.strip()
-            try:   # with --json a refusal is also JSON
+            try:   # with --json, a refusal is printed as JSON, too
                 text = json.loads(text)["message"]
             except (ValueError, LookupError, TypeError):
                 pass
