@@ -10,11 +10,11 @@
 //
 // N is one end of a SOCK_SEQPACKET pair; control/memory_message.hpp defines its messages. Blocks of kind vmm
 // are kept alive by their fds: once the other end has acknowledged (any message), this process exits with 0.
-// Blocks of kind ipc are kept alive by this process, which therefore sleeps until its socket reads EOF: its
-// supervisor has died. After that this process tries for S seconds to connect to the next supervisor of run
-// ID at DIR/control.sock. This process identifies itself there as the owner of the memory, and stays if the
-// supervisor accepts it (control/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device), 74 (the other end
-// closed before it had received everything).
+// Blocks of kind ipc are kept alive by this process, which therefore sleeps until its socket reads EOF, which
+// means that its supervisor has died. After that this process tries for S seconds to connect to the next
+// supervisor of run ID at DIR/control.sock. This process identifies itself there as the owner of the memory,
+// and stays if the supervisor accepts it (control/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device),
+// 74 (the other end closed before it had received everything).
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -180,8 +180,8 @@ shm::unique_fd find_successor(const arguments& a) {
         shm::message answer;
         shm::receive_status got = shm::receive_status::would_block;
         while (got == shm::receive_status::would_block)
-            got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // times out, because the
-                                                                           // supervisor may be stopped
+            got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // a timeout only repeats the wait:
+                                                                           // the supervisor may be stopped
         if (got != shm::receive_status::ok) continue;                      // this supervisor has died, too
         if (!run::read_welcome(answer.text).welcome) return {};
         return s;

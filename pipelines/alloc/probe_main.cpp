@@ -52,8 +52,8 @@ std::string nvml_name(const std::string& digits) {
     return name;
 }
 
-/// Loaded and initialised once for all GPUs, which takes tens of milliseconds; remains until the process
-/// ends.
+/// The library is loaded and initialised once for all GPUs, which takes tens of milliseconds, and stays
+/// loaded until the process ends.
 struct nvml {
     by_uuid_call by_uuid = nullptr;
     memory_call memory = nullptr;
@@ -150,7 +150,7 @@ json describe(const cuda::gpu& g, const std::vector<cuda::gpu>& all, bool quick)
         try {
             d["free_bytes"] = free_bytes(g);
         } catch (const error& e) {
-            d["error"] = e.what();  // visible, but unusable (because of its compute mode or MPS)
+            d["error"] = e.what();  // the GPU is visible, but unusable (because of its compute mode or MPS)
         }
     }
     return d;

@@ -22,7 +22,8 @@ enum class fault : u8 {
     exit,
     hang,              ///< never returns from processing a frame: detected after frame_timeout_ms
     gpu_fault,         ///< a fault of the GPU; only for stages on a GPU
-    supervisor,        ///< SIGKILL, sent to the supervisor; the same command then takes the run over
+    supervisor,        ///< SIGKILL, sent to the supervisor; the command, executed again, then takes the run
+                       ///< over
     scribble_input,    ///< a wild write to the stage's input; only for stages with a guarded input
     overrun_output,    ///< a write beyond the stage's output slot; only for stages with a guarded output
     scribble_control,  ///< a wild write into the control block; only for guarded stages

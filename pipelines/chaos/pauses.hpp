@@ -42,7 +42,7 @@ public:
 private:
     void poll();
     struct watched {
-        u64 frames = 0, first = 0;  ///< the counter now, and at the start of the watch
+        u64 frames = 0, first = 0;  ///< the counter's present value, and its value when the watch began
         u64 changed_ns = 0;
         u64 limit_ns = 0;  ///< a longer time without a frame is a pause
     };

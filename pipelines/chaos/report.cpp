@@ -39,8 +39,8 @@ json samples(const std::vector<f64>& ms) {
 
 f64 ms_between(u64 from, u64 to) { return to > from ? static_cast<f64>(to - from) / 1e6 : 0; }
 
-/// Returns whether `r` is the death of the process that `d` has hit. The death must be detected after the
-/// fault, because pids are reused.
+/// Returns whether `r` is the death of the process that the fault `d` has hit. The death must be detected
+/// after the fault, because pids are reused.
 bool led_to(const done& d, const recovery& r) {
     return r.pid == d.pid && r.seat == d.seat && r.seen_ns >= d.time_ns &&
            r.seen_ns - d.time_ns <= longest_hang_ns;

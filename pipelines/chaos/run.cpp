@@ -92,8 +92,8 @@ private:
     std::optional<output_stream> log_;
     interrupts interrupts_;
     std::vector<fault> kinds_;
-    std::vector<victim> seats_;  ///< the seats at the start, because a seat whose process is down does not
-                                 ///< report its guards
+    std::vector<victim> seats_;  ///< the seats as reported at the start: later, a seat whose process is down
+                                 ///< does not report its guards
     /// the processes that were hit last: they count as dead even before the supervisor reports their death
     std::deque<std::pair<std::string, i32>> hit_;
     std::string reported_host_;

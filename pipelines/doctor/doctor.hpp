@@ -29,8 +29,8 @@ struct doctor_places {
 
 [[nodiscard]] std::vector<finding> examine(const doctor_places& places = {});
 
-/// Reports on the driver's kernel module, its device files and its library. A container has only those that
-/// were passed into it. `root` is prepended to all paths.
+/// Reports on the driver's kernel module, its device files and its library. A container contains only those
+/// parts of the driver that were passed into it. `root` is prepended to all paths.
 [[nodiscard]] finding driver_finding(const std::string& root = "");
 
 /// Converts carousel-probe's reply (JSON text).

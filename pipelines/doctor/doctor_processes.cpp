@@ -161,7 +161,7 @@ void examine_death_signs(std::vector<finding>& all) {
 
 void examine_spaces(std::vector<finding>& all) {
     try {
-        (void)ipc::memory::make("doctor", 1 << 20);  // created, sealed, mapped and removed
+        (void)ipc::memory::make("doctor", 1 << 20);  // this creates, seals, maps and removes a segment
     } catch (const error& e) {
         all.push_back(
             {"spaces", verdict::warn, e.what(),

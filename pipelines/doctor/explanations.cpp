@@ -80,7 +80,7 @@ u32 cuda_number(std::string_view query) {
     return failed == std::errc{} && end == word.data() + word.size() ? number : 0;
 }
 
-/// Adds the errors that CUDA names; those in the table get more text.
+/// Adds the errors that CUDA names; errors that are in the table get more text.
 void add_cuda_errors(std::string_view query, const std::string& word, std::vector<explanation>& found) {
     const std::string name = cuda_word(word);
     const u32 number = cuda_number(query);

@@ -16,7 +16,7 @@ struct explanation {
     const char* kind;   ///< "exit code", "CUDA error", "job word", ...
     const char* word;   ///< as printed
     const char* means;  ///< one or two sentences
-    const char* here;   ///< the causes of the word in a run
+    const char* here;   ///< the causes in a run of Carousel
     const char* act;    ///< what to do
 };
 

@@ -77,7 +77,8 @@ void remote_traces::record_part(part& p) const {
     while (state_ == state::record) {
         try {
             p.records = request_remote(run_, {.host = p.host, .id = id}).records;
-        } catch (const error&) {  // the host may be reachable again soon; the last request reports the error
+        } catch (const error&) {  // ignored here, because the host may be reachable again soon; the last
+                                  // request reports the error
         }
         rest(p.records ? keep_every_ns : poll_remote_ns);
     }

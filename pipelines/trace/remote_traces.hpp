@@ -39,7 +39,7 @@ public:
 private:
     enum class state : u8 { record, fetch, cancel };
     struct part {
-        std::string host, text, problem;  ///< owned by the part's thread until `done`
+        std::string host, text, problem;  ///< the part's thread owns them until `done` is set
         std::atomic<bool> records{false}, done{false};
         std::thread thread;
     };

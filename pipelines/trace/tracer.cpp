@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, poll_every_ns = 5 * ns_per_ms,
               fill_every_ns = 10 * ns_per_ms;
-/// Interval of the checks whether the run continues, and with which control block.
+/// Interval at which the tracer checks whether the run continues, and with which control block.
 constexpr u64 poll_run_every_ns = 50 * ns_per_ms;
 constexpr f64 begun_patience_s = 2;
 constexpr std::size_t most_facts = 200'000;  ///< maximum number of frames whose metadata is kept
