@@ -60,8 +60,8 @@ using shm::has_ended;
 // Children of this process: those that its own code starts and reaps, and orphans.
 // The kernel reparents processes whose parent has ended to PID 1 of the PID namespace, or to the nearest
 // child subreaper. A supervisor that has one of these roles (e.g. the first process of a container) reaps
-// them here; otherwise their entries in the process table would remain for the length of the run. The exit
-// status of a child that other code waits for is never taken: all such children are registered when they
+// them here, because their entries in the process table would otherwise remain for the length of the run. The
+// exit status of a child that other code waits for is never taken: all such children are registered when they
 // start. Any thread may call these functions.
 
 /// Calls `start`, which returns an error number (0: success) and sets `pid`, and registers the child. A child

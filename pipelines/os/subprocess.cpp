@@ -85,7 +85,7 @@ int start(const std::vector<std::string>& argv, pipe_ends& in, pipe_ends& out, p
     return failed;
 }
 
-/// Reads what is available; closes the end at EOF.
+/// Reads the available bytes; closes `from` at EOF.
 void drain(shm::unique_fd& from, std::string& into) {
     char buffer[16384];
     const ssize_t n = ::read(from.get(), buffer, sizeof buffer);

@@ -74,8 +74,8 @@ bool heart_beats(const std::string& run_id) {
     try {
         const shm::segment s = shm::segment::observe(run_id);
         const u64 beat = s.block().supervisor_heartbeat_ns.load(std::memory_order_relaxed), now = now_ns();
-        return beat != 0 && beat <= now && beat + heartbeat_limit_ns > now;  // a time in the future comes
-                                                                             // from another clock
+        return beat != 0 && beat <= now && beat + heartbeat_limit_ns > now;  // a time in the future was
+                                                                             // measured by another clock
     } catch (const error&) {
         return false;  // the block has another version or was never finished; in this case the other checks
                        // are authoritative
@@ -187,8 +187,8 @@ std::string remove_preserved(const leftover& l, const fs::path& folder) {
     return failed ? failed.message() : remove_folder(folder);
 }
 
-/// The caller holds the folder's lock. An interrupted removal can be resumed: the record is removed last,
-/// then the lock file.
+/// The caller holds the folder's lock. An interrupted removal can be resumed, because the record is removed
+/// after all other files, and then the lock file.
 std::string remove_run_folder(const leftover& l) {
     std::error_code failed;
     const auto record = run::read_record(l.path);  // in the meantime a new run may have started here and died
@@ -225,7 +225,7 @@ bool leftover::on_purpose() const noexcept {
 std::vector<leftover> find_leftovers(const clean_places& places) {
     std::vector<leftover> found;
     std::set<std::string> living;
-    std::map<std::string, std::string> names;  // run_id -> name, of dead runs
+    std::map<std::string, std::string> names;  // the names of the dead runs, by run_id
     const std::map<std::string, int> mapped = mapped_files(places.shared_memory);
     for (const std::string& runs : places.runs.empty() ? default_runs() : places.runs) {
         for (const fs::path& folder : entries_of(runs)) {

@@ -13,7 +13,8 @@ namespace carousel::supervisor {
 /// The options of `carousel run` and `carousel validate` that set keys, as they were written.
 struct pipeline_options {
     std::optional<std::string> device, frames, fps, size, mesh, keep, name, allow_dead_letters, record_to;
-    /// PATTERN: for all displays that write pictures; STAGE=PATTERN: for one; the last one wins
+    /// PATTERN: for all displays that write pictures; STAGE=PATTERN: for one display; the
+    /// last pattern for a display applies
     std::vector<std::string> out;
     std::vector<std::string> record;  ///< stages whose rings are recorded
     std::vector<std::string> set;     ///< KEY=VALUE; applied first, in order, so the other options take

@@ -79,7 +79,7 @@ std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     while (std::find(way.begin(), way.end(), at) == way.end()) {
         way.push_back(at);
         const auto& inputs = p.stages[at].input_indices;
-        // finds an input that is not placed; every stage that is not placed has one
+        // finds an input stage that is not placed yet; every stage that is not placed has such an input
         at = *std::find_if(inputs.begin(), inputs.end(), [&](u32 i) { return !placed[i]; });
     }
     std::string text = p.stages[at].name;

@@ -172,7 +172,7 @@ int show(watcher& w, const run::record& run, const top_options& o, std::ostream&
                 return exit_code::ok;
             if (now_ns() < next && !(e.what == screen_event::kind::key && e.key == ' ')) continue;
             w.poll();
-            // if the control block is another one, the picture's mapping belongs to the earlier block
+            // if the control block was replaced, the picture's mapping belongs to the earlier block
             if (std::exchange(pictured, w.blocks()) != w.blocks()) picture = picture_of(run, o);
             next = now_ns() + interval;
         }
