@@ -11,6 +11,9 @@ TEST_CASE("keys of many parts and values of many levels are refused before they 
     std::string parts = "x";
     for (int k = 1; k < 40'000; ++k) parts += ".x";
     const std::string head = "[[stage]]\nname = \"s\"\nrun = \"r\"\n", many = "a key of more than 16 parts";
+    // First a few parts: without the bound, those of `parts` overflow the stack in some builds.
+    const std::string few = parts.substr(0, 2 * 17 - 1);
+    REQUIRE_THAT(refusal(head + few + " = 1"), contains(many));
     CHECK_THAT(refusal(head + parts + " = 1"), contains("p.toml:4:32: " + many));
     CHECK_THAT(refusal("[" + parts + "]"), contains("p.toml:1:33: " + many));
     CHECK_THAT(refusal(head + "a = {" + parts + " = 1}"), contains(many));
