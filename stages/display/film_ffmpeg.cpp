@@ -69,7 +69,7 @@ public:
         av_log_set_level(AV_LOG_ERROR);
         open_codec(fps);
         open_format();
-        // Colours as in high-definition video (BT.709), in the range that players expect.
+        // The colours are those of high-definition video (BT.709), in the range that players expect.
         sws_.reset(sws_getContext(width_, height_, AV_PIX_FMT_RGBA, width_, height_, codec_->pix_fmt,
                                   SWS_BILINEAR, nullptr, nullptr, nullptr));
         if (!sws_)

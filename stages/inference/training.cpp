@@ -83,8 +83,8 @@ f32 largest(const std::vector<f32>& of) {
 }
 i32 rounded(f32 v) { return static_cast<i32>(v < 0 ? v - 0.5F : v + 0.5F); }
 
-/// Converts to integers: a hidden value of 255 corresponds to `brightest`, the largest value for any training
-/// picture.
+/// Converts the weights to integers. A hidden value of 255 then corresponds to `brightest`, the largest
+/// hidden value that any training picture causes.
 std::unique_ptr<net_weights> quantised(const network& n, f32 brightest) {
     auto out = std::make_unique<net_weights>();
     const f32 step = largest(n.first.weight) / 127, step2 = largest(n.second.weight) / 127;

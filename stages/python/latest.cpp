@@ -22,8 +22,8 @@ public:
     ~latest_object() {
         if (port_ != nullptr) try {
                 close();
-            } catch (const std::exception&) {  // another thread is using the port, which is closed when that
-                                               // call ends
+            } catch (const std::exception&) {  // another thread is using the port; the port is closed when
+                                               // the call of that thread ends
             }
     }
     latest_object(latest_object&&) noexcept = default;

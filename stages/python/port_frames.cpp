@@ -192,8 +192,8 @@ public:
     ~port_object() {
         if (port_ != nullptr) try {
                 close();
-            } catch (const std::exception&) {  // another thread is using the port, which is closed when that
-                                               // call ends
+            } catch (const std::exception&) {  // another thread is using the port; the port is closed when
+                                               // the call of that thread ends
             }
     }
     port_object(port_object&&) noexcept = default;

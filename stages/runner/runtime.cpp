@@ -151,8 +151,9 @@ void runtime::require_parameters(std::string_view type, std::size_t bytes) const
                     attachment_.stage, type, bytes, parameter_type_.empty() ? "none" : parameter_type_));
 }
 
-// A stage rebuilt during the run may end its stream only if the run was started for a stage that does,
-// because the check of the pipeline covered the stages that depend on this.
+// If a stage is rebuilt during the run, the new program may end its stream only if the program with which the
+// run was started may end it too: only then has the check of the pipeline covered the stages that depend on
+// this.
 void runtime::check_ends(const description& d) const {
     if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
     throw config_error(

@@ -49,7 +49,7 @@ struct chain::seat {
     carousel::description description;
     std::vector<std::string> inputs, sampled;
     std::optional<u64> newest;                         // the stage's last frame; empty: there was no frame
-    std::unique_ptr<telemetry::ledger_writer> ledger;  // only a sink has one, as in the runner
+    std::unique_ptr<telemetry::ledger_writer> ledger;  // only a sink has a ledger, as in the runner
     std::map<u64, u64> hashes;                         // of a sink's frames
     /// What a stage has made for one frame in flight.
     struct made_frame : shm::frame_meta {

@@ -1,5 +1,5 @@
-// Every slot of every ring, with a colour and a shape for the state of the slot. Below each ring are its
-// readers.
+// Every slot of every ring, with a colour and a shape for the state of the slot. The readers of a ring are
+// shown below it.
 #include <fmt/format.h>
 
 #include <algorithm>

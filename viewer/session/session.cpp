@@ -36,7 +36,7 @@ void session::update(model& m, picture_store& store) {
     m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
     if (!m.chosen.empty()) {
         detach(m, run_phase::waiting, "");
-        m.run = {};  // forgets the last run: the user has chosen another one
+        m.run = {};  // this discards all data of the last run, because the user has chosen another one
         options_.name = std::exchange(m.chosen, "");
         next_poll_ns_ = 0;
     }

@@ -61,7 +61,7 @@ struct shown_picture {
 };
 /// The content of one pixel of the whole image.
 struct pointed_pixel {
-    std::size_t which = 0;  ///< index of the shown picture
+    std::size_t which = 0;  ///< index of the picture among those that are shown
     u32 x = 0, y = 0;       ///< position in that picture
     u64 ring_sequence = 0;
     std::string text;  ///< the exact value

@@ -91,8 +91,7 @@ void watcher::find_run() {
         const auto next = std::find_if(runs.begin(), runs.end(),
                                        [this](const run::record& r) { return r.folder == view_.run.folder; });
         if (next == runs.end()) return;
-        // `next` is either the same run, which a supervisor may have taken over after all, or the next run of
-        // that name.
+        // `next` is either the same run, if a supervisor has taken it over, or the next run of that name.
         const bool same = next->run_id == view_.run.run_id;
         const bool adopted = same && observer_ && observer_->poll().liveness.state == run::liveness::led;
         if (adopted || (!same && follows_)) attach(*next);

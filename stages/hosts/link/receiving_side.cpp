@@ -123,8 +123,9 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     }
 }
 
-// Returns a difference that another pipeline file or another build on this host can resolve, or "". After
-// such a difference the sender keeps retrying, and its host's stages continue.
+// Describes a difference between the two hosts that another pipeline file or another build on this host can
+// resolve; "" if there is none. If there is one, the sender keeps retrying, and the stages of its host
+// continue.
 std::string receiving_side::mismatch(const hello& h) const {
     if (h.format != expected_.format || h.payload_bytes != expected_.payload_bytes)
         return fmt::format("its frames are {} of {} bytes, but the receiving stage writes {} of {} bytes",
@@ -145,7 +146,8 @@ std::string receiving_side::mismatch(const hello& h) const {
     return "";
 }
 
-// Returns an error that no retry can clear, as one sentence, or "". The sender ends with this text.
+// Returns a sentence about an error that no retry can clear; "" if there is no such error. The sender ends
+// with this text.
 std::string receiving_side::objection(const hello& h) const {
     const bool continues = (h.begins > 0 || accepts_successors_) && h.begins <= next_;
     if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !continues)
@@ -159,12 +161,12 @@ std::string receiving_side::objection(const hello& h) const {
     return "";
 }
 
-// Returns a gap that another run on this host can resolve, or "". After such a gap the sender keeps its
-// frames and retries. If several links lead to a durable host, one of them may have more recent information
-// about the sinks' progress than the others, and the restarted run begins at the frame that the most recent
-// information gives. The sender of another link may still keep lower frames (at most its frames in flight),
-// which are then already in the sinks' files. If only one link leads to the host, that link has all
-// information, so its sender knows the frame at which the run begins.
+// Describes a gap between the runs' frames that another run on this host can resolve; "" if there is none. If
+// there is one, the sender keeps its frames and retries. If several links lead to a durable host, one of them
+// may have more recent information about the sinks' progress than the others, and the restarted run begins at
+// the frame that the most recent information gives. The sender of another link may still keep lower frames
+// (at most its frames in flight), which are then already in the sinks' files. If only one link leads to the
+// host, that link has all information, so its sender knows the frame at which the run begins.
 std::string receiving_side::gap_before(const hello& h) const {
     if (!leaves_out(h) || may_leave_out(h)) return "";
     return fmt::format(

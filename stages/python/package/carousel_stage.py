@@ -78,7 +78,8 @@ def main():
         os._exit(2)   # the file must be corrected, because a restart would fail in the same way
     code = _carousel._run_stage([file] + words, adapter)
     sys.stderr.flush()
-    os._exit(code)   # the interpreter's finalisation could hang on a stuck stream
+    os._exit(code)   # ends without finalising the interpreter, because the finalisation could hang on a stuck
+                     # stream
 
 
 if __name__ == "__main__":   # a child of multiprocessing's spawn imports this file under another name
