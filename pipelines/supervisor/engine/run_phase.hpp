@@ -125,8 +125,8 @@ public:
                std::function<void()> save)
         : setup_(&setup), seats_(&seats), block_(&block), facts_(&facts), save_(std::move(save)) {}
 
-    /// Called in each tick, before a requested stop sets END, the frame number at which the run ends. The
-    /// values unknown and STOPPING of END count as greater than every frame number.
+    /// Called in each tick, before a requested stop sets END, the frame number at which the run ends. Two
+    /// values of END, unknown and STOPPING, count as greater than every frame number.
     void watch();
     /// Ends a stream that another host sends. For such a stream, this call takes the place of a source's
     /// claim (E2 of ring/PROTOCOL.md). The remote sender has sent all its frames, so `stage` has not leased a

@@ -100,7 +100,7 @@ void run_rebuild::record_uncertain_frames(u64 first) {
     if (repair_recorded_) facts_->repairs.last.back().uncertain = {uncertain_from, first};
 }
 
-/// The END that is known, or that the plan has; frames from it on do not exist.
+/// The known END, or the plan's END if none is known; frames from this number on do not exist.
 u64 run_rebuild::known_end() const {
     return block_->end() == ring::end_stopping ? setup_->end : block_->end();
 }

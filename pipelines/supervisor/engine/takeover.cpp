@@ -96,8 +96,8 @@ void takeover::watch(u64 now) {
         supervisor::memory_is_there(*seats_);
         return;
     }
-    // A stopped stage does not return its memory before it continues. The other stages are not ended for this
-    // reason. The successors of dead processes are started when the stopped stage has continued.
+    // A stopped stage does not return its memory before it continues. A stopped stage is not a reason to end
+    // the other stages. The successors of dead processes are started when the stopped stage has continued.
     const bool stopped = std::any_of(missing.begin(), missing.end(),
                                      [](const seat* s) { return shm::is_stopped(s->now->pid); });
     if (!missing.empty() && (stopped || now - since_ns_ < memory_patience_ns)) return;

@@ -1,5 +1,5 @@
 // coordinator: handles links of which one end is over while the other end still waits. Determines which host
-// must be notified because the link does not do it, and which frames are lost.
+// must be notified because the link does not notify it, and which frames are lost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ void coordinator::watch_links(u64 now) {
     }
 }
 
-/// Returns the frame at which the stream of the partition of `host` ("": this host) ended. Returns nothing if
+/// Returns the frame at which the partition of `host` ("": this host) ended its stream. Returns nothing if
 /// the partition is not over, if its stream is not complete, or if this host does not know the frame.
 std::optional<u64> coordinator::whole_end(const std::string& host) const {
     if (host.empty()) return own_end_;

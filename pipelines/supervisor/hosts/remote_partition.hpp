@@ -106,7 +106,8 @@ private:
     /// waits_for_end_: the partition waits for the host that sends the end of stream; alone_: it ends without
     /// that host
     bool waits_for_end_ = false, alone_ = false;
-    host_orders* answers_ = nullptr;  ///< set while this partition is over and reports its result
+    host_orders* answers_ = nullptr;  ///< set after the partition has ended, while its result is being
+                                      ///< reported
     bool outcome_sent_ = false;       ///< the result was sent over the present connection to the coordinator
     u64 send_until_ns_ = 0;           ///< end of the time for sending the result; 0: the partition is running
     // Requests of the coordinator that arrived before attend() was called.

@@ -135,7 +135,7 @@ std::optional<int> remote_partition::report_saved_outcome(const run_options& o) 
     run_lock lock(part_name(), o.wait_s);
     lock.leave_folder(true);
     if (o.keep_logs) lock.keep_logs();
-    const json found = kept();  // read under the lock, which no other process holds now
+    const json found = kept();  // read while this process alone holds the lock
     const json ended = found.is_object() ? found.value("ended", json()) : json();
     coordinator_run_.clear();
     read_member(found, "coordinator_run", coordinator_run_);

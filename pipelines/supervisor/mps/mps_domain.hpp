@@ -119,7 +119,7 @@ private:
     std::condition_variable wake_;
     std::deque<task> todo_, done_;
     bool stop_ = false;
-    std::thread thread_;  ///< last member, because the thread uses the other members
+    std::thread thread_;  ///< must be the last member, because the thread uses the other members
 };
 
 }  // namespace carousel::supervisor

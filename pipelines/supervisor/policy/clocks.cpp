@@ -82,7 +82,7 @@ void uncounted_time::add(u64 from, u64 until, u64 ns) {
     if (points_.empty() || points_.back().at < from) points_.push_back({from, sum});
     points_.push_back({until, sum + std::min(ns, until - from)});
     if (points_.size() <= most_points) return;
-    std::size_t kept = 0;  // the older half keeps only every second point
+    std::size_t kept = 0;  // of the older half, only every second point is kept
     for (std::size_t k = 0; k < points_.size(); ++k)
         if (k >= points_.size() / 2 || k % 2 == 0) points_[kept++] = points_[k];
     points_.resize(kept);

@@ -10,7 +10,7 @@
 //     is carried out again; each step of it may be repeated;
 //   - standbys: they become the seat's standby, or its holder if the dead supervisor died between the two
 //     steps of the promotion (standby.hpp);
-//   - FENCED entries whose epoch a word still contains: the reclaim after the fence was not carried out.
+//   - FENCED entries whose epoch is still in a word: the reclaim after the fence was not carried out.
 // The adopting supervisor is not the parent of these processes and gets no exit status. The note that a stage
 // has left in its entry is authoritative; without a note the death counts as a death from outside.
 

@@ -108,7 +108,7 @@ struct seat {
     std::unique_ptr<process> now;
     std::vector<std::unique_ptr<process>> gone;
     ring::incarnation_id successor;    ///< the entry appointed for a process that is not spawned yet
-    std::unique_ptr<process> standby;  ///< a warm standby for `now`
+    std::unique_ptr<process> standby;  ///< a warm standby for the process in `now`
     u64 standby_due_ns = 0, standby_delay_ns = 0;
     bool by_standby = false;  ///< the present holder of the seat was the standby of the previous holder
     /// time of the last holder's death, from which the report's takeover time counts; 0 after the holder's

@@ -104,7 +104,7 @@ void requeue(process_table& t, seat& s, process& p) {
         t.note("quarantined", now_ns(), s, p,
                fmt::format("left {} half-written buffers: in quarantine until pid {} has ended",
                            p.quarantined, p.pid));
-    ring::wake(*t.c, s.index);  // a promoted standby sleeps, and the words now belong to it
+    ring::wake(*t.c, s.index);  // wakes a promoted standby, which owns the words now
 }
 
 /// The process and its device work have ended: it can no longer write.

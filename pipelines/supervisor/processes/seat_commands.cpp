@@ -131,7 +131,7 @@ std::string restart_seat(process_table& t, seat& s) {
     if (!s.now || before == seat_state::done || before == seat_state::stopping)
         refuse_command(s, "restart", "it has no process");
     const i32 old = s.now->pid;
-    end_standby(s);  // replaced as well, because the standby also runs the old program
+    end_standby(s);  // the standby is replaced as well, because it also runs the old program
     s.now->how.restart_requested = s.now->how.outside = s.now->by_supervisor = true;
     note_request(t, *s.now, ring::requested_end::restart);
     retire(t, s);
@@ -183,7 +183,7 @@ std::string take_seat_down(process_table& t, seat& s) {
         note_request(t, *s.now, ring::requested_end::down);
         apply_seat_action(t, s, a, nullptr);
     } else if (s.machine.state() == seat_state::stopping) {
-        // a process was about to be started: no process is started now
+        // a process was about to be started; this start is cancelled
         s.machine.on(seat_event::died_outside, now_ns());
     }
     if (before == seat_state::down) return fmt::format("{} is already down", s.label);
@@ -208,7 +208,7 @@ std::string bring_seat_up(process_table& t, seat& s) {
 
 void pause_all(process_table& t) {
     t.paused = true;
-    std::vector<bool> paused;  // saved, because a pause lasts until the user ends it
+    std::vector<bool> paused;  // the pause is saved, because it lasts until the user ends it
     for (const auto& s : t.seats) paused.push_back(s->machine.paused());
     resume_paused(t);
     for (auto& s : t.seats) {
@@ -256,7 +256,7 @@ void signal_all(process_table& t, int signal) {
         const auto send = [&](const process& p) {
             if (p.ended || !p.pidfd || p.port) return;
             shm::signal_pidfd(p.pidfd.get(), signal);
-            // continued, because a stopped process handles SIGTERM only when it continues
+            // SIGCONT is sent, too, because a stopped process handles SIGTERM only when it continues
             if (signal != SIGCONT) shm::signal_pidfd(p.pidfd.get(), SIGCONT);
             if (p.tool_pidfd && signal == SIGKILL) shm::signal_pidfd(p.tool_pidfd.get(), signal);
         };

@@ -33,9 +33,10 @@ struct succession_view {
     bool there = false, standing_by = false;
 };
 enum class succession : u8 { fresh, standby, none, starting, untried };
-/// Chooses the successor. A standby succeeds only a holder that has delivered frames; otherwise it would hide
-/// that a stage cannot work at all, and bypass the delays. With the values none, starting and untried a fresh
-/// process is started; they name the reason why the standby does not take over (why_no_standby).
+/// Chooses the successor. A standby becomes the successor only of a holder that has delivered frames: a
+/// standby that took over in other cases would hide that a stage cannot work at all, and would bypass the
+/// delays. With the values none, starting and untried a fresh process is started; they name the reason why
+/// the standby does not take over (why_no_standby).
 [[nodiscard]] succession choose_succession(const succession_view& v) noexcept;
 
 // ---- carrying them out

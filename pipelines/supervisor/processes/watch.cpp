@@ -246,7 +246,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     process_view v;
     v.state = s.machine.state();
     v.tool = s.now->tool;
-    // Every clock's start is shifted by the time that does not count.
+    // The start of every clock is shifted by the time that no deadline counts.
     const auto counted = [&](u64 since) { return t.groups.uncounted().shifted(since, now); };
     v.base_ns = counted(s.clock_base_ns);
     v.device_base_ns = counted(s.device_base_ns);

@@ -136,7 +136,7 @@ std::string ledger_store::tick(u64 now) {
             telemetry::fold_ledger(ledger, below - setup_->kept_records);
     } catch (const error& e) {
         if (!failed_) {
-            failed_ = true;  // reported once; retried every second
+            failed_ = true;  // a failure is reported once, and retried every second
             return fmt::format("{}; the ledger is not compacted and grows", e.what());
         }
     }

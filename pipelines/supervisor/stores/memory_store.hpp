@@ -40,7 +40,7 @@ public:
     void enter(shm::control_block& c) const;
     /// Returns {kind, bytes, uuid, fd (index into fds) or -1, ipc, pieces} of one block and appends its fds.
     [[nodiscard]] nlohmann::json describe(bool asset, u32 index, std::vector<int>& fds) const;
-    /// The same for every block, as {asset, index, ...}; each fd is in `fds` once.
+    /// Returns this description of every block, as {asset, index, ...}; each fd is in `fds` once.
     [[nodiscard]] nlohmann::json describe_all(std::vector<int>& fds) const;
 
     // ---- takeover from a dead supervisor: any stage that holds the fds returns them

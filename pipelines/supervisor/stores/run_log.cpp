@@ -76,7 +76,7 @@ void recovery_log::rewrite() {
     append(json{{"dropped", dropped_}}.dump() + "\n");
     for (const recovery& r : all_) append(line_of(r));
     if (file_ && std::rename(aside.c_str(), path_.c_str()) == 0) return;
-    ::unlink(aside.c_str());  // for example on a full disk: the log continues in the old file
+    ::unlink(aside.c_str());  // a failure, e.g. on a full disk: the log continues in the old file
     file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
 }
 

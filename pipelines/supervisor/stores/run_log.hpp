@@ -92,9 +92,9 @@ private:
 /// successor's first committed frame.
 [[nodiscard]] std::vector<f64> takeovers_ms(const std::vector<recovery>& all, bool standbys_only);
 
-/// The four consecutive parts of takeover times in milliseconds, for takeovers without a standby. They end
-/// when the successor's process was started, when it had connected to the supervisor, when it was ready, and
-/// when it had committed its first frame.
+/// The four consecutive parts of takeover times in milliseconds, for takeovers without a standby. The parts
+/// end when the successor's process was started, when it had connected to the supervisor, when it was ready,
+/// and when it had committed its first frame.
 struct takeover_parts {
     std::vector<f64> to_start, to_attach, to_ready, to_frame;
 };
