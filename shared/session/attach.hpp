@@ -47,9 +47,9 @@ struct attached {
 [[nodiscard]] attached introduce(int socket, run::hello_message hello, u64 patience_ns,
                                  const std::vector<int>& descriptors = {});
 
-/// Gives a descriptor a number above the descriptors of a GPU driver: at exit, files are closed in the order
-/// of their numbers, and closing the driver's files takes about 90 ms. On failure (a low RLIMIT_NOFILE) the
-/// descriptor is not moved, and a death is detected later.
+/// Gives a descriptor a number above the descriptors of a GPU driver: at exit, the kernel releases the files
+/// with the highest numbers first, and releasing the driver's files takes about 90 ms. On failure (a low
+/// RLIMIT_NOFILE) the descriptor is not moved, and a death is detected later.
 void move_above_driver(shm::unique_fd& fd);
 
 /// The mapped ring memory of one link.

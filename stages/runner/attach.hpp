@@ -2,8 +2,8 @@
 // How a stage process attaches to a run. The process opens one SOCK_SEQPACKET connection to the supervisor
 // (DIR/control.sock), which stays open until the process ends. If the process dies, the supervisor sees the
 // connection's EOF within a millisecond. For this purpose the process moves the connection's fd above the fds
-// of the driver: files are closed in the order of their fds, and closing the files of a GPU driver takes
-// about 90 ms.
+// of the driver: at exit, the kernel releases the files with the highest fds first, and releasing those of a
+// GPU driver takes about 90 ms.
 //   stage      -> hello (control/stage_message.hpp)
 //   supervisor -> attach with fds (control/stage_message.hpp), or a refusal
 //   stage -> ready, after it is LIVE
