@@ -124,7 +124,7 @@ def add_licence(library, folder):
 
 
 def check_portable(prefix):
-    """Exits unless each library of the binaries is in the prefix, or on each system with the glibc of PLATFORM, or optional."""
+    """Exits if a library of the binaries is neither in the prefix, nor on each system with the glibc of PLATFORM, nor optional."""
     names, refused = {os.path.basename(b) for b in files_below(prefix)}, []
     for binary in binaries_below(prefix):
         refused += [f"{binary} needs {library}" for library in needed_by(os.path.join(prefix, binary))

@@ -28,8 +28,9 @@ void measure_primitives(const ipc_bench_options& o, const std::string& space, ip
 // its child processes. In a build without CUDA, or if no GPU responds, these functions set the reason in
 // ipc_bench_result::gpu.missing and measure nothing.
 
-/// Compares memory of another process with the process's own: bandwidth, pointer-chase latency, cost of
-/// opening it. Measures memory on the same GPU and, if there are two GPUs, memory on the other GPU.
+/// Compares memory of another process with the measuring process's own memory: bandwidth, pointer-chase
+/// latency, cost of opening it. Measures memory on the same GPU and, if there are two GPUs, memory on the
+/// other GPU.
 void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r,
                         const progress_function& report_progress);
 /// Measures the hop from a kernel of one process to a kernel of another for each mechanism. Measures two

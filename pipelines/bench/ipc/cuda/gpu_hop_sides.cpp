@@ -18,7 +18,8 @@ namespace carousel::bench::gpu {
 namespace {
 
 constexpr u64 patience_ns = 10'000'000'000;
-constexpr u32 words_bytes = 2U << 20U, distance = 1024;  // distance: between the two sides' words, in words
+constexpr u32 words_bytes = 2U << 20U, distance = 1024;  // distance: how far the two sides' words are apart,
+                                                         // in words
 struct side {
     u32 number = 0;
     cudaStream_t stream = nullptr;

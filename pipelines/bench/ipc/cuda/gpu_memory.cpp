@@ -181,7 +181,7 @@ void warm_up(bench_tools& t) {
     (void)wrong_words(t.device, t.bytes, 1);
     check(cudaDeviceSynchronize(), "the first kernels");
 }
-/// Checks that data is unchanged after a copy to the memory and back, and fills the memory by a kernel with
+/// Checks that data is unchanged after a copy to the memory and back. Then a kernel fills the memory with
 /// data that the owner checks afterwards.
 bool moves_well(const bench_tools& t, void* at) {
     auto* const words = static_cast<u32*>(t.pinned);

@@ -85,7 +85,7 @@ struct shared_info {
     f64 sm_mhz, memory_mhz, memory_gb_s, pcie_gb_s, nvlink_gb_s;
 };
 
-/// Looks up NVML's functions by name: its library comes with the driver.
+/// Looks up NVML's functions by name, because NVML's library comes with the driver.
 struct nvml {
     void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW);
     void* device = nullptr;
@@ -120,7 +120,7 @@ void query_first_gpu(shared_info& t) {
         t.memory_gb_s = 2.0 * khz * 1000 * bits / 8 / 1e9;  // two words per clock
     char bus_id[64] = {};
     check(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, 0), "cudaDeviceGetPCIBusId");
-    check(cudaFree(nullptr), "a context");  // so that the clocks are read while the GPU is active
+    check(cudaFree(nullptr), "a context");  // keeps the GPU active while the clocks are read
     const nvml n(bus_id);
     constexpr int sm_clock = 1, memory_clock = 2;
     t.sm_mhz = n.mhz(sm_clock), t.memory_mhz = n.mhz(memory_clock);

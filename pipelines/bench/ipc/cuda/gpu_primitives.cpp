@@ -64,7 +64,8 @@ void measure_place(const table& t, const std::string& space, const char* where, 
         fmt::format("primitives in kernels, {}: starting {} processes", where, t.numbers.back()));
     crew c(t.numbers.back(), time_limit_s, [&](u32 worker) {
         folder.enter();
-        // with lazy loading, the loading of a kernel would wait for streams that themselves wait
+        // with lazy loading, a kernel would be loaded at its launch, and the loading would wait for streams
+        // that themselves wait
         ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
         return make_kernel_worker(space, worker);
     });

@@ -74,8 +74,8 @@ void held() {
     for (const pid_t pid : pids) (void)end_of(pid);
 }
 
-/// One consumer dies after pop(), whose element is not delivered again (at most once). Another one dies after
-/// lease(), whose element is delivered again.
+/// One consumer dies after pop(): the popped element is not delivered again (at most once). Another consumer
+/// dies after lease(): the leased element is delivered again.
 void dead_consumers() {
     auto queue = carousel::ipc::open(space).queue<unsigned>("leased", 16);
     queue.push(1, seconds(5));

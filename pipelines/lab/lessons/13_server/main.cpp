@@ -225,7 +225,7 @@ tally put_under_load(const unsigned* model, pid_t victim, const std::function<vo
     std::sort(t.latency.begin(), t.latency.end());
     return t;
 }
-/// Returns us from the kill until the replacement is ready.
+/// Returns the time in us from the kill until the replacement is ready.
 double claimed(const char* name, int weights, bool with_standby) {
     shared->stop = shared->ready = shared->takes_over = shared->served = shared->taken = 0;
     shared->ready_us = shared->killed_us = 0;

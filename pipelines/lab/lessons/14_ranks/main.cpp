@@ -191,8 +191,8 @@ double copies(const char* name, bool by_pipe) {
     return us;
 }
 
-/// Measures MPI_Send by the companion program; returns us for the largest block, 0 if that program cannot run
-/// here.
+/// Measures MPI_Send by the companion program; returns the time in us for the largest block, 0 if that
+/// program cannot run here.
 double by_mpi_send(bool by_mpi, const std::string& self) {
     const std::string program = self + "-mpi";
     if (!by_mpi || access(program.c_str(), X_OK) != 0) {

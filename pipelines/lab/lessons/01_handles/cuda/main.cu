@@ -202,7 +202,7 @@ int late_opener(int fd, const char* file) {
     return 0;
 }
 
-/// The textbook's two programs, unchanged, which pass a handle in a file. The producer is killed before it
+/// Runs the textbook's two programs unchanged; they pass a handle in a file. The producer is killed before it
 /// calls fclose().
 int textbook_producer(const char* file) {
     void* memory = nullptr;

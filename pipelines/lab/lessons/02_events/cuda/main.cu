@@ -155,7 +155,7 @@ int saved() {
     figure("cuda.word.us", now_us() - common->at_us.load());
     _exit(0);
 }
-/// The textbook's two programs, unchanged. The producer is killed after it sets `ready` and before it
+/// Runs the textbook's two programs unchanged. The producer is killed after it sets `ready` and before it
 /// enqueues its work and records the event.
 int textbook_producer() {
     unsigned* data = nullptr;
