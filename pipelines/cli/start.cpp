@@ -248,8 +248,9 @@ pipeline read_with_overrides(const std::string& file, const pipeline_options& ke
     if (!keys.frames || p.frames == 0) return p;
     for (stage_spec& s : p.stages) {
         const bool display = std::filesystem::path(s.run).filename() == "carousel-display";
-        if (display && s.settings.contains("keep") && s.position_of("keep").option.empty())
-            s.settings["keep"] = 0;
+        if (!display || !s.settings.contains("keep") || !s.position_of("keep").option.empty()) continue;
+        s.settings["keep"] = 0;
+        p.overrides.push_back({"--frames " + *keys.frames, s.name + ".keep", 0, key_override::scope::path});
     }
     return p;
 }

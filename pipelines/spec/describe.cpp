@@ -321,14 +321,15 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
                                    ? "is not an executable program"
                                    : "does not exist (paths are relative to the pipeline file)"));
     }
-    const fs::path sibling = fs::path(executable_folder()) / s.run;
+    const std::string own = p.programs.empty() ? executable_folder() : p.programs;
+    const fs::path sibling = fs::path(own) / s.run;
     if (is_program(sibling)) return sibling.string();
     if (std::string found = program_in_path(s.run); !found.empty()) return found;
     const bool link = s.run == "carousel-send" || s.run == "carousel-receive" || s.run == "carousel-remote";
-    std::string way = command_to_build(s.run, executable_folder());
+    std::string way = command_to_build(s.run, own);
     if (!way.empty())
         way = ", but it can be built: " + way;
-    else if (s.run.starts_with("carousel-") && lacks_extras(executable_folder()))
+    else if (s.run.starts_with("carousel-") && lacks_extras(own))
         way = fmt::format(". This build has only the core's stages; for the others, {}{}", how_to_get_extras,
                           did_you_mean_clause(s.run, stage_programs()));
     else
@@ -337,7 +338,7 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
                 ? ". Links to other hosts need UCX: run apt-get install libucx-dev libssl-dev and build again"
                 : did_you_mean_clause(s.run, stage_programs());
     refuse(at, fmt::format("stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,
-                           executable_folder(), way));
+                           own, way));
 }
 
 std::string find_interpreter(const pipeline& p, const stage_spec& s) {
@@ -357,24 +358,27 @@ std::string find_interpreter(const pipeline& p, const stage_spec& s) {
            fmt::format("stage \"{}\": python = \"{}\": {} {}", s.name, s.python, path.string(), why));
 }
 
-std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms) {
-    std::vector<std::string> programs, interpreters;
-    for (const stage_spec& s : p.stages) {  // all questions are prepared before any program is run
-        programs.push_back(s.is_port() ? port_program : find_program(p, s));
-        interpreters.push_back(find_interpreter(p, s));
-        check_prefix(s);
-    }
+namespace {
+
+/// What a stage is started with.
+struct stage_program {
+    std::string path, interpreter;  ///< interpreter: "" for a stage with the default interpreter
+};
+
+/// `reply_of(k, question)`: the reply of the program of stage k.
+template <typename Reply>
+std::vector<stage_description> describe_with(const pipeline& p, const std::vector<stage_program>& programs,
+                                             Reply&& reply_of) {
     std::vector<stage_description> all;
     for (std::size_t k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];
         std::vector<u32> read;
         for (std::size_t i = 0; i < s.input_indices.size(); ++i)
             read.push_back(output_read(s, i, all[s.input_indices[i]]));
-        all.push_back(s.is_port() ? describe_port(s)
-                                  : description_from(s, programs[k],
-                                                     query_program(s, programs[k], interpreters[k],
-                                                                   question(p, s, read, all), timeout_ms)));
-        all.back().python = interpreters[k];
+        all.push_back(s.is_port()
+                          ? describe_port(s)
+                          : description_from(s, programs[k].path, reply_of(k, question(p, s, read, all))));
+        all.back().python = programs[k].interpreter;
         all.back().input_outputs = std::move(read);
         check_output(p, s, all.back());
         check_device(s, all.back());
@@ -385,6 +389,40 @@ std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms
     check_ends(p, all);
     (void)plan_parameters(p, all);
     return all;
+}
+
+}  // namespace
+
+std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms, json* replies) {
+    std::vector<stage_program> programs;
+    for (const stage_spec& s : p.stages) {  // all questions are prepared before any program is run
+        programs.push_back({s.is_port() ? port_program : find_program(p, s), find_interpreter(p, s)});
+        check_prefix(s);
+    }
+    return describe_with(p, programs, [&](std::size_t k, const json& what) {
+        const auto& [path, interpreter] = programs[k];
+        json reply = query_program(p.stages[k], path, interpreter, what, timeout_ms);
+        if (replies != nullptr)
+            (*replies)[p.stages[k].name] = {{"program", path}, {"python", interpreter}, {"reply", reply}};
+        return reply;
+    });
+}
+
+std::vector<stage_description> describe_stages_from(const pipeline& p, const json& replies) {
+    const auto known = [&](const stage_spec& s) -> const json& {
+        if (!replies.is_object() || !replies.contains(s.name) || !replies[s.name].is_object())
+            refuse(s.at, fmt::format("stage \"{}\": its program was not queried", s.name));
+        return replies[s.name];
+    };
+    std::vector<stage_program> programs;
+    for (const stage_spec& s : p.stages) {
+        if (s.is_port())
+            programs.push_back({port_program, ""});
+        else
+            programs.push_back({known(s).value("program", ""), known(s).value("python", "")});
+    }
+    return describe_with(
+        p, programs, [&](std::size_t k, const json&) { return known(p.stages[k]).value("reply", json()); });
 }
 
 parameter_plan plan_parameters(const pipeline& p, const std::vector<stage_description>& described) {

@@ -71,7 +71,15 @@ struct stage_description : output_spec {
                                            u32 timeout_ms = 10'000);
 
 /// Queries every stage. Throws config_error. `timeout_ms`: limit per program, see query_program().
-[[nodiscard]] std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms = 10'000);
+/// `replies`: if not null, gets the replies of the programs, for describe_stages_from().
+[[nodiscard]] std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms = 10'000,
+                                                             nlohmann::json* replies = nullptr);
+
+/// The same from replies that another process has collected: {STAGE: {"program": PATH, "reply": {...}}}.
+/// Starts no program and reads no file, so that a supervisor can call it while a pipeline runs. Throws
+/// config_error, also if a stage's reply is missing.
+[[nodiscard]] std::vector<stage_description> describe_stages_from(const pipeline& p,
+                                                                  const nlohmann::json& replies);
 
 // The parameters of a pipeline: the schema that its stages name, and the initial values.
 

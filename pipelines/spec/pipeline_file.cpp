@@ -15,25 +15,10 @@
 #include "spec/special_stages.hpp"
 
 namespace carousel::supervisor {
+using nlohmann::json;
 namespace {
 
 constexpr std::size_t longest_file = 1U << 20U;
-
-std::string read_text(const std::string& file) {
-    const source_position at{file, 0, 0, ""};
-    std::error_code failed;
-    const auto status = std::filesystem::status(file, failed);
-    if (!std::filesystem::exists(status))
-        refuse(at, fmt::format("the pipeline file does not exist{}",
-                               failed && failed != std::errc::no_such_file_or_directory
-                                   ? " exists: " + failed.message()
-                                   : std::string("; expected a TOML file")));
-    if (std::filesystem::is_directory(status)) refuse(at, "is a folder; expected a pipeline file (TOML)");
-    std::optional<std::string> text = read_file(file, longest_file);
-    if (!text && errno == EFBIG) refuse(at, "is larger than 1 MiB; expected a pipeline file (TOML)");
-    if (!text) refuse(at, fmt::format("can't be read: {}", errno_text(errno)));
-    return *std::move(text);
-}
 
 /// Resolves a source's files, mesh and texture: a relative name in the pipeline file is relative to that
 /// file, a relative name on the command line is relative to the working directory. Names of shapes have
@@ -91,6 +76,8 @@ pipeline parse_pipeline(const std::string& text, const std::string& file,
     for (const key_override& o : overrides) apply_override(d, o);
     pipeline p;
     p.file = file;
+    p.text = text;
+    p.overrides = overrides;
     p.name = std::filesystem::path(file).stem().string();
     read_pipeline_keys(d.pipeline, p);
     p.parameters = d.parameters.keys;
@@ -107,8 +94,42 @@ pipeline parse_pipeline(const std::string& text, const std::string& file,
     return p;
 }
 
+std::string read_pipeline_text(const std::string& file) {
+    const source_position at{file, 0, 0, ""};
+    std::error_code failed;
+    const auto status = std::filesystem::status(file, failed);
+    if (!std::filesystem::exists(status))
+        refuse(at, fmt::format("the pipeline file does not exist{}",
+                               failed && failed != std::errc::no_such_file_or_directory
+                                   ? " exists: " + failed.message()
+                                   : std::string("; expected a TOML file")));
+    if (std::filesystem::is_directory(status)) refuse(at, "is a folder; expected a pipeline file (TOML)");
+    std::optional<std::string> text = read_file(file, longest_file);
+    if (!text && errno == EFBIG) refuse(at, "is larger than 1 MiB; expected a pipeline file (TOML)");
+    if (!text) refuse(at, fmt::format("can't be read: {}", errno_text(errno)));
+    return *std::move(text);
+}
+
+json to_json(const std::vector<key_override>& overrides) {
+    json all = json::array();
+    for (const key_override& o : overrides)
+        all.push_back({{"option", o.option},
+                       {"path", o.path},
+                       {"value", o.value},
+                       {"scope", static_cast<u32>(o.where)}});
+    return all;
+}
+
+std::vector<key_override> overrides_from(const json& saved) {
+    std::vector<key_override> all;
+    for (const json& o : saved)
+        all.push_back({o.at("option"), o.at("path"), o.at("value"),
+                       static_cast<key_override::scope>(o.at("scope").get<u8>())});
+    return all;
+}
+
 pipeline read_pipeline(const std::string& file, const std::vector<key_override>& overrides) {
-    return parse_pipeline(read_text(file), file, overrides);
+    return parse_pipeline(read_pipeline_text(file), file, overrides);
 }
 
 ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output) {

@@ -235,6 +235,17 @@ struct pipeline_spec {
     [[nodiscard]] u64 latest_lease_ns() const noexcept { return latest_lease_ms * ns_per_ms; }
 };
 
+/// A value for a key from the command line; set before anything is checked.
+struct key_override {
+    enum class scope : u8 { path, sources, displays, hosts };
+    std::string option;  ///< as the user wrote it, for messages
+    std::string path;    ///< "size", "pipeline.size", "geometry.triangles", "link.fragment.window"
+    nlohmann::json value;
+    /// With scope::path, only the key that the member `path` names is set. With the other scopes, this key is
+    /// set in each source, in each sink that runs carousel-display, or in each section [hosts.NAME].
+    scope where = scope::path;
+};
+
 struct pipeline : pipeline_spec {
     std::string file;                                ///< as it was given
     std::map<std::string, placed_value> parameters;  ///< [parameters], the initial values; checked after the
@@ -246,6 +257,9 @@ struct pipeline : pipeline_spec {
                                                     ///< file has a section for it
     std::vector<host_spec> hosts;                   ///< in the order of the file, by name
     std::map<std::string, source_position> key_at;  ///< keys of [pipeline]
+    std::string text;                               ///< of the file; "": a partition for one host
+    std::vector<key_override> overrides;            ///< that were applied to the text
+    std::string programs;  ///< folder of Carousel's own programs; "": that of the running program
     [[nodiscard]] const stage_spec* find(const std::string& stage) const noexcept;
     /// True if at least one stage runs on a host other than the coordinator.
     [[nodiscard]] bool is_spread() const noexcept;
@@ -255,16 +269,12 @@ struct pipeline : pipeline_spec {
 /// the file, unless its key `folder` names another one.
 [[nodiscard]] std::string folder_of(const pipeline& p);
 
-/// A value for a key from the command line; set before anything is checked.
-struct key_override {
-    enum class scope : u8 { path, sources, displays, hosts };
-    std::string option;  ///< as the user wrote it, for messages
-    std::string path;    ///< "size", "pipeline.size", "geometry.triangles", "link.fragment.window"
-    nlohmann::json value;
-    /// With scope::path, only the key that the member `path` names is set. With the other scopes, this key is
-    /// set in each source, in each sink that runs carousel-display, or in each section [hosts.NAME].
-    scope where = scope::path;
-};
+/// Overrides as JSON, for a program that reads the same text later. The second throws json::exception.
+[[nodiscard]] nlohmann::json to_json(const std::vector<key_override>& overrides);
+[[nodiscard]] std::vector<key_override> overrides_from(const nlohmann::json& saved);
+
+/// Returns the text of a pipeline file. Throws config_error.
+[[nodiscard]] std::string read_pipeline_text(const std::string& file);
 
 /// Reads, overrides, checks. Throws config_error.
 [[nodiscard]] pipeline read_pipeline(const std::string& file,

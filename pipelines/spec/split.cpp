@@ -128,6 +128,7 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
                  const std::string& token) {
     refuse_spread_assets(whole, all);
     pipeline p = whole;
+    p.text.clear();
     p.stages.clear();
     p.links.clear();
     p.parameters.clear();  // the parameters belong to the whole file, and are planned with it
