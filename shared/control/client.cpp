@@ -18,7 +18,6 @@ namespace {
 
 using nlohmann::json;
 constexpr u32 retry_us = 20'000;
-constexpr std::size_t max_request = 60 * 1024;
 
 u64 nanoseconds(f64 seconds) { return static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s)); }
 
@@ -58,7 +57,8 @@ json client::ask(const request& r, f64 wait_s, f64 timeout_s) const {
     json meant = to_json(r);
     meant["run_id"] = run_id_;
     const std::string text = meant.dump(-1, ' ', false, json::error_handler_t::replace);
-    if (text.size() > max_request) throw config_error("the request is longer than 60 KB");
+    if (text.size() > shm::max_message)
+        throw config_error(fmt::format("the request is longer than {} KiB", shm::max_message / 1024));
     const u64 until = now_ns() + nanoseconds(wait_s), patience = std::max<u64>(1, nanoseconds(timeout_s));
     shm::unique_fd socket = shm::connect_to(path_, patience);
     while (!socket) {

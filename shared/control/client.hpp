@@ -28,7 +28,7 @@ public:
     /// Sends a request and returns the answer, which may be a refusal (request_message.hpp). The request
     /// carries the run's id, so that another run of the same name refuses it. Throws shm_error if no process
     /// listens (retried for wait_s seconds), if there is no reply within timeout_s seconds, or if the reply
-    /// is not a JSON object. Throws config_error if the request exceeds 60 KiB.
+    /// is not a JSON object. Throws config_error if the request exceeds shm::max_message.
     [[nodiscard]] nlohmann::json ask(const request& r, f64 wait_s = 0, f64 timeout_s = 10) const;
 
 private:

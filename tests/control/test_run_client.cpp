@@ -151,5 +151,5 @@ TEST_CASE("a client that may wait waits for the listener to come") {
 
 TEST_CASE("a request that fits no message is refused before it is sent") {
     const place p;
-    CHECK_THROWS_AS(p.by_path.ask(run::kill_request{std::string(70'000, 'x'), 9}), config_error);
+    CHECK_THROWS_AS(p.by_path.ask(run::kill_request{std::string(300'000, 'x'), 9}), config_error);
 }
