@@ -1,6 +1,9 @@
 #include "runs/run_lock.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,6 +72,18 @@ bool is_passing(const std::string& folder) {
     return !record || !is_alive(*record);
 }
 
+/// Returns the descriptor as the lock of the folder. Empty: it is another file, or does not hold the lock.
+shm::unique_fd kept_lock(const std::string& folder, int descriptor) {
+    struct stat held {
+    }, there{};
+    if (descriptor <= STDERR_FILENO || ::fstat(descriptor, &held) != 0 ||
+        ::stat(shm::folder_lock(folder).c_str(), &there) != 0 || held.st_ino != there.st_ino ||
+        held.st_dev != there.st_dev || ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 ||
+        ::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
+        return {};
+    return shm::unique_fd(descriptor);
+}
+
 /// Returns the run in the folder if this process can't take it over because of its namespace; the caller
 /// holds the folder's lock.
 std::optional<run::record> runs_elsewhere(const std::string& folder) {
@@ -94,7 +109,11 @@ u32 count_living(const std::string& run_id, bool standbys) try {
 
 }  // namespace
 
-run_lock::run_lock(const std::string& name, f64 wait_s) {
+run_lock::run_lock(const std::string& name, f64 wait_s, int kept) {
+    folder_ = run::make_run_folder(name);
+    lock_ = kept_lock(folder_, kept);
+    kept_ = static_cast<bool>(lock_);
+    if (kept_) return;
     const u64 began = now_ns(), until = began + static_cast<u64>(std::max(0.0, wait_s) * 1e9);
     for (;; ::usleep(20'000)) {
         folder_ = run::make_run_folder(name);
@@ -131,11 +150,16 @@ run_lock::~run_lock() {
     fs::remove(folder_, ignored);
 }
 
+int run_lock::keep_over_exec(bool keep) const noexcept {
+    ::fcntl(lock_.get(), F_SETFD, keep ? 0 : FD_CLOEXEC);
+    return lock_.get();
+}
+
 // If the lock is held and the record is from another namespace, no process of that run is alive (see the
 // constructor), and the pids in its block are not valid here.
 void run_lock::end_leftovers(bool lost) const {
     const auto record = run::read_record(folder_);
-    if (!record || run::is_alive(*record, true)) return;
+    if (!record || (run::is_alive(*record, true) && !kept_)) return;
     if (run::is_of_here(*record)) {
         end_orphans(record->run_id);
         if (const auto dashboard = run::read_dashboard_record(folder_))

@@ -12,14 +12,16 @@ namespace carousel::supervisor {
 
 // One supervisor per name: an exclusive file lock on FOLDER/lock, which the kernel releases whenever and
 // however the process ends. No stage inherits the lock (CLOEXEC), so it is free as soon as the supervisor has
-// ended, even while other processes of the run are alive.
+// ended, even while other processes of the run are alive. The lock can be kept over an execve, so that it is
+// never free while another program replaces the supervisor's.
 
 class run_lock {
 public:
     /// Creates and locks the folder of the run; waits up to wait_s for a living run of that name to end.
     /// Throws a config_error that names the supervisor that still runs, or the stages that continue in
     /// another pid namespace, where this process can neither adopt nor end them.
-    run_lock(const std::string& name, f64 wait_s);
+    /// `kept`: descriptor with which the previous program of this process held the lock (keep_over_exec).
+    run_lock(const std::string& name, f64 wait_s, int kept = -1);
     ~run_lock();
     run_lock(const run_lock&) = delete;
     run_lock& operator=(const run_lock&) = delete;
@@ -36,11 +38,16 @@ public:
     void clear_leftovers() const;
     /// Keeps the folder's logs after the run.
     void keep_logs() noexcept { keep_logs_ = true; }
+    /// true: an execve of this process leaves the lock held. Returns the descriptor that holds it, which the
+    /// new program gives to its run_lock.
+    int keep_over_exec(bool keep) const noexcept;
+    /// True if the previous program of this process kept the lock: the run in the folder is its run.
+    [[nodiscard]] bool was_kept() const noexcept { return kept_; }
 
 private:
     std::string folder_;
     shm::unique_fd lock_;
-    bool keep_logs_ = false, leave_ = false;
+    bool keep_logs_ = false, leave_ = false, kept_ = false;
 };
 
 // The parts of a run that a dead supervisor has left. The stages continue. The control block identifies each
