@@ -21,6 +21,8 @@ namespace carousel::shm {
 //   {"type": "kill", "stage": "fragment", "signal": 9}
 //   {"type": "inject", "stage": "fragment", "fault": "hang"}
 //   {"type": "set", "values": {"spin": 0.5}}, {"type": "set", "reset": true}
+//   {"type": "reload", "text": "[pipeline]...", "programs": "/usr/bin", "replies": {...}}
+//   {"type": "continue", "successor": "/opt/carousel/bin/carousel"}
 //   {"type": "trace", "lease_ms": 3000, "since": 17}
 //   {"type": "trace_file", "host": "b"}          starts a trace on host b; later requests carry its id
 //   {"type": "trace_file", "host": "b", "id": 7, "stop": true, "at": 65536}
@@ -112,8 +114,29 @@ struct inject_request {
 };
 BOOST_DESCRIBE_STRUCT(inject_request, (), (stage, fault))
 
+/// Applies a changed pipeline file to the running pipeline: reload_answer, which is sent after the last stage
+/// has been restarted. Without a text: waits for the end of the reload in progress.
+struct reload_request {
+    static constexpr const char* type = "reload";
+    static constexpr field_rules rules{.sparse = true};
+    std::string text;                                   ///< of the pipeline file
+    std::string programs;                               ///< folder of Carousel's own programs
+    nlohmann::json replies = nlohmann::json::object();  ///< of the stages' programs (spec/describe.hpp)
+    bool restart_all = false;                           ///< also the stages without a changed key
+    std::string successor;  ///< program that then replaces the supervisor's; "": none
+};
+BOOST_DESCRIBE_STRUCT(reload_request, (), (text, programs, replies, restart_all, successor))
+/// Delivers the frames in flight, and then continues as a new run of the program `successor` at the next
+/// frame: verdict.
+struct continue_request {
+    static constexpr const char* type = "continue";
+    std::string successor;
+};
+BOOST_DESCRIBE_STRUCT(continue_request, (), (successor))
+
 using request = std::variant<ps_request, parameters_request, set_request, trace_request, trace_file_request,
-                             end_request, rebuild_request, seat_request, kill_request, inject_request>;
+                             end_request, rebuild_request, seat_request, kill_request, inject_request,
+                             reload_request, continue_request>;
 
 /// The name of the request's command: "ps", "stop".
 [[nodiscard]] const char* command_of(const request& r) noexcept;
@@ -172,6 +195,34 @@ struct parameter_state {
     u64 from = 0;                                      ///< first frame of the newest set
     std::string message = {};                          ///< result of "set"; "" in the answer to "parameters"
 };
+
+// The supervisor's answer to {"type": "reload"}. Refusals have the form of a verdict, and have changed
+// nothing.
+
+/// A key of the pipeline file that the run has taken over.
+struct reloaded_key {
+    std::string stage;  ///< "": of [pipeline] or [parameters]
+    std::string key;
+    nlohmann::json from, to;
+    bool live = false;  ///< false: it needed a restart of the stage
+};
+BOOST_DESCRIBE_STRUCT(reloaded_key, (), (stage, key, from, to, live))
+struct restarted_stage {
+    std::string stage;   ///< "fragment.1"
+    i32 old_pid = 0;     ///< 0: it had no process
+    i32 pid = 0;         ///< 0: it has none, because it is down, done or has failed
+    std::string state;   ///< as in `ps`
+    bool ready = false;  ///< false: its process failed at the start, and the later stages were not restarted
+};
+BOOST_DESCRIBE_STRUCT(restarted_stage, (), (stage, old_pid, pid, state, ready))
+struct reload_answer {
+    std::vector<reloaded_key> keys;
+    std::vector<restarted_stage> restarted;
+    std::vector<std::string> pending;  ///< stages that keep their old process, because one before them failed
+    bool ok = true;
+    std::string message;
+};
+BOOST_DESCRIBE_STRUCT(reload_answer, (), (ok, message, keys, restarted, pending))
 
 [[nodiscard]] nlohmann::json to_json(const parameter_state& s);
 /// Throws config_error for an answer of another version.

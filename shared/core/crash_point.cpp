@@ -53,7 +53,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(crash_point::cou
     "words_reclaimed",   "run_taken_over",
     "stage_returned",    "parameters_filled",
     "end_kept",          "seat_named",
-    "account_written",   "account_saved"};
+    "account_written",   "account_saved",
+    "reload_intended",   "plan_replaced"};
 
 constexpr std::array<std::string_view, 5> ways = {"kill", "stop", "abort", "exit", "throw"};
 

@@ -92,6 +92,8 @@ enum class crash_point : u8 {
     seat_named,         ///< (promotion) the seat names a standby whose entry has no epoch yet
     account_written,    ///< a ledger's new account is written next to the old account, which is still valid
     account_saved,      ///< the new account is valid, the space of the folded records is not released yet
+    reload_intended,    ///< a reload is saved for the next supervisor, the plan is still the old one
+    plan_replaced,      ///< the new plan is saved, nothing of it is done yet
     count_
 };
 [[nodiscard]] std::string_view name_of(crash_point point) noexcept;

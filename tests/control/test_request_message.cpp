@@ -40,7 +40,11 @@ std::vector<sample> one_of_each() {
             {run::seat_request{seat_order::up, "a"}, R"({"type":"seat","order":"up","stage":"a"})"},
             {run::kill_request{"a", 15}, R"({"type":"kill","signal":15,"stage":"a"})"},
             {run::inject_request{"a", shm::injected_fault::gpu_fault},
-             R"({"type":"inject","fault":"gpu-fault","stage":"a"})"}};
+             R"({"type":"inject","fault":"gpu-fault","stage":"a"})"},
+            {run::reload_request{}, R"({"type":"reload"})"},
+            {run::reload_request{"t", "/b", json::object(), true, "/c"},
+             R"({"type":"reload","text":"t","programs":"/b","restart_all":true,"successor":"/c"})"},
+            {run::continue_request{"/bin/c"}, R"({"type":"continue","successor":"/bin/c"})"}};
 }
 
 std::string refusal_of(const char* message) {
@@ -100,7 +104,7 @@ TEST_CASE("an unknown command and an unknown fault are refused with those that a
     CHECK(refusal_of(R"({"type":"fly"})") ==
           "the request can't be read: \"type\": unknown \"fly\"; expected ps, parameters, set, trace, "
           "trace_file, "
-          "shutdown, rebuild, seat, kill or inject");
+          "shutdown, rebuild, seat, kill, inject, reload or continue");
     CHECK_THAT(refusal_of(R"({"type":"kil"})"), contains("did you mean \"kill\"?"));
     CHECK(refusal_of(R"({"type":"inject","stage":"a","fault":"earthquake"})") ==
           "inject: unknown fault \"earthquake\": hang, gpu-fault, exit, abort, scribble-input, "

@@ -131,6 +131,15 @@ void block_custodian::copy_from_plan() {
     made_->created_ns = c.created_ns;
     run_id_.copy(made_->run_id, sizeof made_->run_id - 1);
     write_plan(*made_, c.first_ring_sequence, ring::end_unknown);
+    publish_timeouts();  // the dead supervisor may have died between a reload's commit and this call
+}
+
+void block_custodian::publish_timeouts() noexcept {
+    for (shm::control_block* const c : {made_.get(), &segment_->block()}) {
+        c->frame_timeout_ns = setup_->frame_timeout_ns();
+        for (u32 k = 0; k < made_->stages; ++k)
+            c->stage[k].frame_timeout_ns = setup_->stages[k].spec.frame_timeout_ns();
+    }
 }
 
 void block_custodian::set_end(u64 end) {

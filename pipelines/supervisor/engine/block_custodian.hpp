@@ -149,6 +149,10 @@ public:
     /// To be called after join(): computes the copy of the block's static parts from the plan. The copy has
     /// no END, because END is read from the block.
     void copy_from_plan();
+    /// Writes the plan's frame timeouts, the only static parts that a reload changes, into the block and its
+    /// copy. No process acts on them there. If this process dies before or while it writes, its adopter
+    /// writes them.
+    void publish_timeouts() noexcept;
     /// Called when a rebuilt block is in use, and all processes that used the former block have ended.
     void begin_checks_again();
     [[nodiscard]] bool exists() const noexcept { return segment_ != nullptr; }

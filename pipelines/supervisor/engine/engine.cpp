@@ -236,8 +236,12 @@ void engine::check_end(u64 now) {
 }
 
 run_summary engine::summary() const {
-    return {phase_.name(), phase_.text(), phase_.is_ready() && !takeover_.is_in_progress(),
-            phase_.is(phase::draining) || phase_.is_final(), progress_.frames_per_second()};
+    return {phase_.name(),
+            phase_.text(),
+            phase_.is_ready() && !takeover_.is_in_progress(),
+            phase_.is(phase::draining) || phase_.is_final(),
+            extensions_->any([](run_extension& e) { return e.is_reloading(); }),
+            progress_.frames_per_second()};
 }
 
 void engine::save_state() {

@@ -102,6 +102,7 @@ private:
     nlohmann::json carry_out(const nlohmann::json& request) override { return commands_.answer(request); }
     void answer(u64 id, const nlohmann::json& reply) override { socket_.answer_request(id, reply); }
     void serve_requests(int timeout_ms) override;
+    void plan_changed() override { block_.publish_timeouts(); }
     void save_state() override;
 
     const run_setup* setup_;

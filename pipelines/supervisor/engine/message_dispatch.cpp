@@ -254,6 +254,16 @@ run::verdict commands::carry_out(const run::inject_request& r) {
     return on_seats(r.stage, [&r](process_table& t, seat& s) { return inject_fault(t, s, r.fault); });
 }
 
+// The extension of a run that can be reloaded takes these requests (reload.hpp).
+run::verdict commands::carry_out(const run::reload_request&) const {
+    return run::refused(exit_code::usage, fmt::format("{} can't be reloaded", ps_.setup.name));
+}
+
+run::verdict commands::carry_out(const run::continue_request&) const {
+    return run::refused(exit_code::usage,
+                        fmt::format("{} can't be continued by a successor", ps_.setup.name));
+}
+
 run::verdict commands::on_seats(const std::string& name,
                                 const std::function<std::string(process_table&, seat&)>& act) {
     if (!phase_->is_open())

@@ -47,6 +47,8 @@ private:
     [[nodiscard]] run::verdict carry_out(const run::seat_request& r);
     [[nodiscard]] run::verdict carry_out(const run::kill_request& r);
     [[nodiscard]] run::verdict carry_out(const run::inject_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::reload_request& r) const;
+    [[nodiscard]] run::verdict carry_out(const run::continue_request& r) const;
     [[nodiscard]] run::ps_answer carry_out(const run::ps_request& r) const;
     [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r);
     [[nodiscard]] run::trace_file_answer carry_out(const run::trace_file_request& r);

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
@@ -19,6 +21,7 @@
 #include "runs/run_lock.hpp"
 #include "spec/programs.hpp"
 #include "supervisor/engine/engine.hpp"
+#include "supervisor/engine/reload.hpp"
 #include "supervisor/engine/report.hpp"
 #include "supervisor/engine/run_extension.hpp"
 #include "supervisor/mps/mps_control.hpp"
@@ -143,23 +146,44 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     return o.exit_code;
 }
 
-/// Returns the run that a dead supervisor of this name has left, if at least one stage of that run is alive.
+/// Returns the run that a dead supervisor of this name, or the previous program of this process, has left, if
+/// at least one stage of that run is alive.
 std::optional<run::record> surviving_run(const run_lock& lock) {
     auto record = run::read_record(lock.folder());
-    const auto is_recoverable = [](const run::record& r) {
-        return run::is_of_here(r) && !run::is_alive(r, true) && living_processes(r.run_id) > 0;
+    const auto is_recoverable = [&](const run::record& r) {
+        return run::is_of_here(r) && (lock.was_kept() || !run::is_alive(r, true)) &&
+               living_processes(r.run_id) > 0;
     };
     if (record && !is_recoverable(*record)) record.reset();
     return record;
 }
 
+/// The pipeline with which a run is continued. If its file, or the programs next to this one, have changed
+/// since, that is the pipeline of the run: only a reload changes it.
+pipeline plan_to_adopt(const std::optional<stored_identity>& kept, const pipeline& wanted, console& out) {
+    const plan_source here = source_of(wanted);
+    if (!kept || here.file.empty() || kept->source.file != here.file ||
+        kept->source.overrides != here.overrides ||
+        (kept->source.text == here.text && kept->source.programs == here.programs))
+        return wanted;
+    if (kept->source.text != here.text)
+        out.line(
+            fmt::format("{} has changed since {} was started with it: the run continues unchanged, and `{} "
+                        "reload -p {}` applies the file",
+                        wanted.file, wanted.name, own_command(), wanted.name));
+    return pipeline_from(kept->source, wanted.file);
+}
+
 /// If this function throws, the stages are not affected: they wait for another supervisor with the same
 /// pipeline, and exit by themselves if none connects.
-void restore_identity(const run_lock& lock, const run::record& existing, const nlohmann::json& wanted,
-                      run_setup& s) {
-    const auto kept = read_identity(lock.folder());
-    const std::string what = kept ? difference(kept->identity, wanted) : "its plan can't be read any more";
-    if (!what.empty())
+void restore_identity(const std::optional<stored_identity>& kept, const run::record& existing,
+                      const nlohmann::json& wanted, const plan_source& source, run_setup& s) {
+    const auto compare = [&] {
+        return same_text(kept->source, source)
+                   ? difference(common_keys(kept->identity, wanted), common_keys(wanted, kept->identity))
+                   : difference(kept->identity, wanted);
+    };
+    if (const std::string what = kept ? compare() : "its plan can't be read any more"; !what.empty())
         throw config_error(fmt::format(
             "a pipeline \"{}\" is running without a supervisor (pid {} was killed; {} stages continue), but "
             "it was started with other settings: {}. Start it with the same file and settings to take it "
@@ -200,9 +224,49 @@ void log_fresh_start(const run::record& existing, console& out) {
         own_command()));
 }
 
-}  // namespace
+// Variables of the environment for the supervisor alone: the service manager's, and the descriptor of the
+// lock that the previous program of this process kept.
+using variables = std::map<std::string, std::string>;
+constexpr const char* kept_lock_variable = "CAROUSEL_KEPT_LOCK";
 
-int run_pipeline(const pipeline& p, const run_options& given_options) {
+/// Removes the variables from the environment, so that no stage inherits them.
+variables take_own_variables() {
+    variables own;
+    const auto take = [&](const char* name) {
+        if (const char* value = std::getenv(name); value != nullptr) own[name] = value;
+        ::unsetenv(name);
+    };
+    for (const char* name : notify_variables) take(name);
+    take(kept_lock_variable);
+    return own;
+}
+
+/// Replaces the program of this process. To the run this is like the death of its supervisor, because every
+/// descriptor is closed, but its lock stays held if `own` names it. Throws shm_error.
+[[noreturn]] void become(const std::string& program, const std::vector<std::string>& command_line,
+                         const variables& own) {
+    std::vector<std::string> words{program}, environment;
+    words.insert(words.end(), command_line.begin(), command_line.end());
+    for (char** each = environ; *each != nullptr; ++each) environment.emplace_back(*each);
+    for (const auto& [name, value] : own) environment.push_back(name + "=" + value);
+    const auto pointers = [](std::vector<std::string>& texts) {
+        std::vector<char*> all;
+        for (std::string& text : texts) all.push_back(text.data());
+        all.push_back(nullptr);
+        return all;
+    };
+    ::execve(program.c_str(), pointers(words).data(), pointers(environment).data());
+    throw shm_error(fmt::format("starting {}: {}", program, errno_text(errno)));
+}
+
+/// How a run continues after its end: see reload.hpp.
+struct continuation {
+    std::string program;  ///< "": it does not
+    u64 first = 0;
+};
+
+int run_once(const pipeline& given, const run_options& given_options, variables& own, continuation& next) {
+    pipeline p = given;
     run_options o = given_options;
     const run_signals_blocked signals;
     arm_crash_points("supervisor");
@@ -211,25 +275,29 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     // CUDA creates a private context for the process.
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
     ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
-    // The supervisor alone reports to its service manager (supervisor/service).
-    for (const char* name : notify_variables) ::unsetenv(name);
     raise_file_limit();
     (void)open_null(O_RDONLY);  // opens /dev/null, which every stage gets as its stdin
     const std::optional<run::record> before = unfinished_run(p.name);
-    run_lock lock(p.name, o.wait_s);
+    const auto kept = own.extract(kept_lock_variable);
+    run_lock lock(p.name, o.wait_s, kept ? std::atoi(kept.mapped().c_str()) : -1);
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
     if (is_journal(STDERR_FILENO)) out.use(journal(journal_socket), p.name);
     if (o.quiet) out.set_threshold(log::level::warning);
     // From here on, the stages of a run that is taken over wait for this process, however long the remaining
     // steps take.
-    const std::optional<run::record> existing = o.fresh ? std::nullopt : surviving_run(lock);
+    const std::optional<run::record> existing =
+        o.fresh && !lock.was_kept() ? std::nullopt : surviving_run(lock);
     lock.leave_folder(existing || before);
+    const std::optional<stored_identity> stored = existing ? read_identity(lock.folder()) : std::nullopt;
+    if (existing) p = plan_to_adopt(stored, given, out);
     if (o.stages.empty()) o.stages = describe_stages(p);
     lock.leave_folder(existing.has_value());
     if (!existing) {
         if (before && !o.fresh) log_fresh_start(*before, out);
         lock.clear_leftovers();
     }
+    const auto reload = std::make_shared<reload_extension>();
+    o.extensions.push_back(reload);
     run_extensions extensions(o.extensions);
     extensions.each([&](run_extension& each) { each.prepare(p, out); });
     if (o.keep_logs) lock.keep_logs();
@@ -240,7 +308,9 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     s.directory = lock.folder();
     const nlohmann::json identity = identity_of(s);
     if (existing) {
-        restore_identity(lock, *existing, identity, s);
+        restore_identity(stored, *existing, identity, source_of(p), s);
+        // The run continues with the keys of this version, which reload and later adopters compare.
+        if (stored->identity != identity) write_identity(lock.folder(), identity, s, source_of(p));
     } else {
         prepare_outputs(s, now_stamp());
     }
@@ -257,7 +327,7 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     }
     run::write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", "", lock.folder()});
     s.quiet = o.background;
-    if (!existing) write_identity(lock.folder(), identity, s);
+    if (!existing) write_identity(lock.folder(), identity, s, source_of(p));
     if (!existing && s.depth_lowered) out.line("depth: " + s.depth_reason);
     if (const std::string idle = idle_turns(s); !existing && !idle.empty()) out.line(idle);
     if (const auto why = no_domain_text(p, s); !why.empty() && !existing) out.line(why);
@@ -266,6 +336,22 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     engine e(s, run_id, executable_folder(), o.seconds, out, extensions,
              existing ? engine::beginning::adopt : engine::beginning::fresh, first);
     lock.leave_folder(false);
+    const auto plan_again = [&](const pipeline& changed, std::vector<stage_description> described) {
+        run_options again = o;
+        again.stages = std::move(described);
+        return setup_from(changed, again, machine);
+    };
+    reload->set_target({&s, source_of(p), plan_again, [&](const std::string& program) {
+                            out.flush();
+                            own[kept_lock_variable] = std::to_string(lock.keep_over_exec(true));
+                            try {
+                                become(program, o.command_line, own);
+                            } catch (...) {
+                                lock.keep_over_exec(false);
+                                own.erase(kept_lock_variable);
+                                throw;
+                            }
+                        }});
     e.attach_extensions();
     e.seats().journal->note(
         ::getpid(), fmt::format("{}: {}, {} stages of {}", s.name, existing ? "is taken over" : "begins",
@@ -276,12 +362,27 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
         e.release_reserve();
         const int code = finish(e, s, outcome, o, extensions, out);
         out.flush();
+        if (code == exit_code::ok) next = {reload->successor_after_end(), outcome.end};
+        if (outcome.planned_end != ring::end_unknown && outcome.end >= outcome.planned_end) next = {};
         return code;
         // on an error, the caller prints the text; for a run in the background only the log keeps it
     } catch (const error& failed) {
         e.seats().journal->note(::getpid(), fmt::format("error: {}", failed.what()));
         throw;
     }
+}
+
+}  // namespace
+
+int run_pipeline(const pipeline& p, const run_options& given_options) {
+    variables own = take_own_variables();
+    continuation next;
+    const int code = run_once(p, given_options, own, next);
+    if (next.program.empty()) return code;
+    std::vector<std::string> words = given_options.command_line;
+    if (const std::size_t n = words.size(); n >= 2 && words[n - 2] == "--first") words.resize(n - 2);
+    words.insert(words.end(), {"--first", std::to_string(next.first)});
+    become(next.program, words, own);
 }
 
 }  // namespace carousel::supervisor

@@ -27,7 +27,8 @@ struct run_summary {
     std::string state, state_text;
     /// all stages have started, so a frame can be made; or all frames have been delivered
     bool ready = false;
-    bool ending = false;  ///< the end has begun
+    bool ending = false;     ///< the end has begun
+    bool reloading = false;  ///< a changed plan, or another version, is being taken over
     f64 frames_per_second = 0;
 };
 
@@ -67,6 +68,8 @@ public:
     /// To be called when the run is over: serves requests and new connections at the control socket for up to
     /// `timeout_ms`.
     virtual void serve_requests(int timeout_ms) = 0;
+    /// To be called after values of setup() have changed.
+    virtual void plan_changed() = 0;
     /// Immediately saves the data that run_extension::save() returns.
     virtual void save_state() = 0;
 };
@@ -109,6 +112,8 @@ public:
     [[nodiscard]] virtual u64 fingerprint() const noexcept { return 0; }
 
     // ---- requests, and the end
+    /// True while the extension replaces parts of the run, or lets a successor continue it.
+    [[nodiscard]] virtual bool is_reloading() const noexcept { return false; }
     /// Takes over a client's request if it is for another host.
     [[nodiscard]] virtual request_route take_request(const nlohmann::json& /*request*/) { return {}; }
     /// Called when the run is to end. Returns true if the extension itself will end the run later. `leaving`:

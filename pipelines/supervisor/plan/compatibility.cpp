@@ -18,6 +18,7 @@
 #include "shm/runtime_folder.hpp"
 #include "spec/describe.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "spec/programs.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 
@@ -93,27 +94,6 @@ std::string value_text(const json& j, const json::json_pointer& at) {
 
 namespace fs = std::filesystem;
 
-/// While this object exists, this process has the environment of another process. Needed because a stage's
-/// program must be queried in the environment in which the run's supervisor would start it. That environment
-/// may set another interpreter (CAROUSEL_PYTHON) or PYTHONPATH.
-class environment_override {
-public:
-    explicit environment_override(const shm::process_id& of) : own_(environ), text_(shm::environment_of(of)) {
-        for (std::size_t at = 0; at < text_.size(); at += std::strlen(words_.back()) + 1)
-            words_.push_back(text_.data() + at);
-        words_.push_back(nullptr);
-        if (!text_.empty()) environ = words_.data();
-    }
-    ~environment_override() { environ = own_; }
-    environment_override(const environment_override&) = delete;
-    environment_override& operator=(const environment_override&) = delete;
-
-private:
-    char** own_;
-    std::string text_;
-    std::vector<char*> words_;
-};
-
 /// The folder of the pipeline: see folder_of(). The record contains the path that was given to the
 /// supervisor; this path may be relative to the supervisor's working directory.
 std::string folder_of_run(const run::record& r, const json& identity) {
@@ -176,6 +156,42 @@ json question_of(const json& run, const json& stage, const std::string& folder) 
 
 }  // namespace
 
+environment_override::environment_override(const shm::process_id& of)
+    : own_(environ), text_(shm::environment_of(of)) {
+    for (std::size_t at = 0; at < text_.size(); at += std::strlen(words_.back()) + 1)
+        words_.push_back(text_.data() + at);
+    words_.push_back(nullptr);
+    if (!text_.empty()) environ = words_.data();
+    std::error_code failed;
+    own_folder_ = fs::current_path(failed);
+    fs::current_path(fmt::format("/proc/{}/cwd", of.pid), failed);
+}
+
+environment_override::~environment_override() {
+    environ = own_;
+    std::error_code failed;
+    fs::current_path(own_folder_, failed);
+}
+
+plan_source source_of(const pipeline& p) {
+    if (p.text.empty()) return {};
+    return {absolute_path(p.file).lexically_normal().string(), p.text, to_json(p.overrides),
+            p.programs.empty() ? executable_folder() : p.programs};
+}
+
+bool same_text(const plan_source& a, const plan_source& b) {
+    return !a.text.empty() && a.text == b.text && a.overrides == b.overrides;
+}
+
+pipeline pipeline_from(const plan_source& source, const std::string& file) try {
+    pipeline p = parse_pipeline(source.text, file, overrides_from(source.overrides));
+    p.programs = source.programs;
+    return p;
+} catch (const json::exception& e) {
+    throw config_error(
+        fmt::format("{}: the overrides of the command line can't be read: {}", file, e.what()));
+}
+
 json identity_of(const run_setup& s) {
     json stages = json::array(), assets = json::array();
     for (const stage_setup& st : s.stages) stages.push_back(stage_json(st));
@@ -219,7 +235,20 @@ std::string difference(const json& there, const json& here) {
     return "they differ";
 }
 
-void write_identity(const std::string& folder, const json& identity, const run_setup& prepared) {
+json common_keys(const json& of, const json& with) {
+    json out = of;
+    if (of.is_object() && with.is_object()) {
+        out = json::object();
+        for (const auto& [key, value] : of.items())
+            if (with.contains(key)) out[key] = common_keys(value, with[key]);
+    } else if (of.is_array() && with.is_array() && of.size() == with.size()) {
+        for (std::size_t k = 0; k < of.size(); ++k) out[k] = common_keys(of[k], with[k]);
+    }
+    return out;
+}
+
+void write_identity(const std::string& folder, const json& identity, const run_setup& prepared,
+                    const plan_source& source) {
     json outs = json::object();
     for (const stage_setup& s : prepared.stages)
         if (s.spec.settings.contains("out")) outs[s.spec.name] = s.spec.settings["out"];
@@ -228,7 +257,8 @@ void write_identity(const std::string& folder, const json& identity, const run_s
                     {"outs", outs},
                     {"output_directory", prepared.output_directory},
                     {"pictures", prepared.pictures},
-                    {"depths", depths_json(prepared)}};
+                    {"depths", depths_json(prepared)},
+                    {"source", json(source)}};
     shm::write_whole_file(folder + "/pipeline.json",
                           text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
@@ -237,8 +267,11 @@ std::optional<stored_identity> read_identity(const std::string& folder) {
     const json j = read_json_file(folder + "/pipeline.json");
     if (!j.is_object() || !j.contains("pipeline") || j.value("digest", "") != digest_of(j["pipeline"]))
         return std::nullopt;
-    return stored_identity{j["pipeline"], j.value("outs", json::object()), j.value("output_directory", ""),
-                           j.value("pictures", ""), j.value("depths", json::object())};
+    stored_identity out{
+        j["pipeline"],           j.value("outs", json::object()),   j.value("output_directory", ""),
+        j.value("pictures", ""), j.value("depths", json::object()), {}};
+    if (j.contains("source")) read_known_fields(j["source"], out.source);
+    return out;
 }
 
 void restore_outputs(const stored_identity& k, run_setup& s) {

@@ -3,9 +3,12 @@
 // pipeline is the same, and a stage's new program must describe the same outputs as the program with which
 // the run was started.
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/described.hpp"
 #include "core/json.hpp"
 #include "run/directory.hpp"
 #include "supervisor/plan/run_setup.hpp"
@@ -24,6 +27,25 @@ namespace carousel::supervisor {
 /// Returns the first difference as a clause, "stage geometry: settings.triangles is 500 there and 1000 here";
 /// "": there is no difference.
 [[nodiscard]] std::string difference(const nlohmann::json& there, const nlohmann::json& here);
+/// Returns `of` without the keys that `with` lacks, at any depth. Two versions that read the same text may
+/// have different keys: each has its defaults for the keys that the other one does not know.
+[[nodiscard]] nlohmann::json common_keys(const nlohmann::json& of, const nlohmann::json& with);
+
+/// The text that a run's plan was read from. A supervisor that adopts the run reads the same text again,
+/// although the file may have changed.
+struct plan_source {
+    std::string file;          ///< absolute path; "": the plan is a partition of a pipeline for several hosts
+    std::string text;          ///< of the file
+    nlohmann::json overrides;  ///< by the command line: to_json() of pipeline::overrides
+    std::string programs;      ///< folder of Carousel's own programs
+    static constexpr field_rules rules{.missing_is_default = true};
+};
+BOOST_DESCRIBE_STRUCT(plan_source, (), (file, text, overrides, programs))
+[[nodiscard]] plan_source source_of(const pipeline& p);
+/// True if both have the same text and the same overrides, so that both plans have the same keys.
+[[nodiscard]] bool same_text(const plan_source& a, const plan_source& b);
+/// Reads the source again. `file`: the file's path in messages. Throws config_error.
+[[nodiscard]] pipeline pipeline_from(const plan_source& source, const std::string& file);
 
 struct stored_identity {
     nlohmann::json identity;
@@ -31,9 +53,11 @@ struct stored_identity {
     std::string output_directory;  ///< run_setup::output_directory
     std::string pictures;          ///< run_setup::pictures
     nlohmann::json depths;         ///< the depths chosen for "auto", see depth_plan.hpp
+    plan_source source;
 };
 /// Writes DIR/pipeline.json atomically. Throws shm_error.
-void write_identity(const std::string& folder, const nlohmann::json& identity, const run_setup& prepared);
+void write_identity(const std::string& folder, const nlohmann::json& identity, const run_setup& prepared,
+                    const plan_source& source = {});
 /// Returns nothing if there is no readable file.
 [[nodiscard]] std::optional<stored_identity> read_identity(const std::string& folder);
 /// A run that is taken over keeps its output directory and the places of its pictures.
@@ -44,6 +68,24 @@ void restore_outputs(const stored_identity& k, run_setup& s);
 // user who requests the restart gets the error message of a faulty program, while the old program continues.
 // Called by clients of a run (`carousel restart`) and not by its supervisor, because a supervisor must never
 // block.
+
+/// While this object exists, this process has the environment and the working directory of another process.
+/// Needed because a stage's program must be queried as the run's supervisor would start it: the environment
+/// may set another interpreter (CAROUSEL_PYTHON) or PYTHONPATH, and the overrides of the command line have
+/// paths relative to the working directory.
+class environment_override {
+public:
+    explicit environment_override(const shm::process_id& of);
+    ~environment_override();
+    environment_override(const environment_override&) = delete;
+    environment_override& operator=(const environment_override&) = delete;
+
+private:
+    char** own_;
+    std::string text_;
+    std::vector<char*> words_;
+    std::filesystem::path own_folder_;
+};
 
 /// `stage`: the name that users give, "fragment", "fragment.1". Throws config_error if the program refuses,
 /// or produces frames of a format that differs from that of the run. If the stage or the run is unknown here,

@@ -36,26 +36,31 @@ void service_extension::send_watchdog(u64 now) {
 
 // If the manager's queue is full, the message is sent again in the next tick.
 void service_extension::send_state(const run_summary& now_is, u64 now) {
-    const bool ready = now_is.ready && !ready_, stopping = now_is.ending && !stopping_;
+    const bool reloading = ready_ && now_is.reloading && !reloading_;
+    const bool reloaded = reloading_ && !now_is.reloading;
+    const bool ready = (now_is.ready && !ready_) || reloaded;
+    const bool stopping = now_is.ending && !now_is.reloading && !stopping_;
     const std::string status = status_of(now_is);
     // EXTEND_TIMEOUT_USEC= is not sent together with READY=1, because systemd would also extend the
     // watchdog's timeout.
     const bool waits = (!ready_ && !ready) || stopping_ || stopping;
-    if (!ready && !stopping && (now < status_due_ns_ || (status == status_ && !waits))) return;
+    if (!ready && !stopping && !reloading && (now < status_due_ns_ || (status == status_ && !waits))) return;
     std::string text = "STATUS=" + status;
     if (ready) text += "\nREADY=1";
+    if (reloading) text += fmt::format("\nRELOADING=1\nMONOTONIC_USEC={}", now / ns_per_us);
     if (ready && run_->was_taken_over()) text += fmt::format("\nMAINPID={}", ::getpid());
     if (stopping) text += "\nSTOPPING=1";
     if (waits) text += fmt::format("\nEXTEND_TIMEOUT_USEC={}", extension_us);
     if (!manager_.send(text)) return;
     ready_ = ready_ || ready;
+    reloading_ = (reloading_ || reloading) && !reloaded;
     stopping_ = stopping_ || stopping;
     status_ = status;
     status_due_ns_ = now + status_every_ns;
 }
 
 void service_extension::leave() noexcept {
-    if (run_ != nullptr && !stopping_) (void)manager_.send("STOPPING=1");
+    if (run_ != nullptr && !stopping_ && !reloading_) (void)manager_.send("STOPPING=1");
     run_ = nullptr;
 }
 

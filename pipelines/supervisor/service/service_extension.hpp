@@ -5,7 +5,8 @@
 //   MAINPID=     sent with READY=1 by a supervisor that has adopted the run
 //   STATUS=      as `carousel ps`: "running, 60.1 frames/s"; at the end the run's last line
 //   WATCHDOG=1   from the engine's tick: a supervisor that hangs sends none, and the manager replaces it
-//   STOPPING=1   the run is to end
+//   RELOADING=1  with MONOTONIC_USEC=: a changed plan is being taken over; READY=1 follows
+//   STOPPING=1   the run is to end, and no other program continues it
 //
 // While the run starts or ends, EXTEND_TIMEOUT_USEC= requests more time, because a drain may continue for as
 // long as frames advance. The engine itself has a timeout for each step.
@@ -34,6 +35,7 @@ private:
     run_access* run_ = nullptr;
     u64 watchdog_due_ns_ = 0, status_due_ns_ = 0;
     bool ready_ = false, stopping_ = false;  ///< true if READY=1 or STOPPING=1 has been sent, respectively
+    bool reloading_ = false;                 ///< RELOADING=1 has been sent, and no READY=1 since
     std::string status_;                     ///< text of the last STATUS= that was sent
 };
 

@@ -95,7 +95,7 @@ PROCESS_WIDE_PLACES = {
     "shared/device/cuda/devices.cpp": "initialises a static: when the program or module is loaded",
     "stages/runner/stage_main.cpp": "first in main() of a stage",
     "stages/hosts/ucx/settings.cpp": "first in main() of a link's stage, which then starts itself again",
-    "pipelines/supervisor/plan/compatibility.cpp": "in `carousel restart`, which has one thread",
+    "pipelines/supervisor/plan/compatibility.cpp": "in `carousel restart`, `reload` and `upgrade`, which have one thread",
     "pipelines/supervisor/engine/run.cpp": "first in `carousel run`, which has one thread then",
     "pipelines/bench/raster.cpp": "first in `bench raster`, which has one thread then",
     "pipelines/bench/opengl/peer.cpp": "before a GL is loaded, the first that starts threads in `bench raster --peer opengl`",

@@ -39,6 +39,21 @@ TEST_CASE("equal pipelines identify the same run, for any folder of their files 
     CHECK(between(two_stages(), other) == "");
 }
 
+TEST_CASE("a key that only one of two versions knows does not count if both read the same text") {
+    const nlohmann::json there = identity_of(two_stages());
+    nlohmann::json here = there;
+    here["new_key"] = 1;
+    here["stages"][0]["new_key"] = 1;
+    here["stages"][1].erase("in_flight");
+    const auto compared = [&] { return difference(common_keys(there, here), common_keys(here, there)); };
+    CHECK(difference(there, here) != "");
+    CHECK(compared() == "");
+    here["stages"][1]["max_attempts"] = 5;
+    CHECK(compared() == "stage display: max_attempts is 3 there and 5 here");
+    here["stages"].erase(1);
+    CHECK(compared() == "its stages are [\"geometry\",\"display\"] there and [\"geometry\"] here");
+}
+
 TEST_CASE("the difference of two pipelines is named with both values") {
     run_setup other = two_stages();
     SECTION("a stage's own setting") {
