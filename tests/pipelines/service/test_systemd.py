@@ -88,11 +88,14 @@ class Systemd(unittest.TestCase):
     def main_pid(self):
         return int(self.show("MainPID")[0])
 
-    def stages(self):
-        done = subprocess.run([os.path.join(PROGRAMS, "carousel"), "ps", "-p", "demo", "--json"], capture_output=True, text=True, check=False,
+    def carousel(self, *words):
+        done = subprocess.run([os.path.join(PROGRAMS, "carousel"), *words], capture_output=True, text=True, check=False, timeout=120,
                               env={**self.environment, "XDG_RUNTIME_DIR": self.runtime + "/carousel"})
         self.assertEqual(done.returncode, 0, done.stderr)
-        return {s["name"]: s["pid"] for s in json.loads(done.stdout)["stages"]}
+        return done.stdout
+
+    def stages(self):
+        return {s["name"]: s["pid"] for s in json.loads(self.carousel("ps", "-p", "demo", "--json"))["stages"]}
 
     def adopted_after(self, first):
         second = wait_for("the next supervisor", lambda: self.main_pid() not in (0, first) and self.show("ActiveState") == ("active",) and self.main_pid())
@@ -114,6 +117,37 @@ class Systemd(unittest.TestCase):
         self.assertEqual(self.systemctl("stop", "carousel@demo").returncode, 0)
         self.assertEqual(self.show("ActiveState", "Result"), ("inactive", "success"))
         self.assertFalse(any(map(is_alive, (third, *stages.values()))))
+
+    def test_a_changed_file_is_reloaded_with_one_restart_and_a_refused_file_changes_nothing(self):
+        self.assertEqual(self.systemctl("start", "carousel@demo").returncode, 0)
+        before, main = self.stages(), self.main_pid()
+        with open(self.config + "/carousel/demo.toml", encoding="utf-8") as f:
+            text = f.read()
+        self.write("carousel/demo.toml", text.replace("keep = 100", "keep = 7"))
+        reloaded = self.systemctl("reload", "carousel@demo")
+        self.assertEqual(reloaded.returncode, 0, reloaded.stderr + self.systemctl("status", "carousel@demo").stdout)
+        after = self.stages()
+        self.assertEqual({n for n in after if after[n] != before[n]}, {"display"})
+        self.write("carousel/demo.toml", text.replace("max_attempts = 3", "max_attempts = 4"))
+        self.assertNotEqual(self.systemctl("reload", "carousel@demo").returncode, 0)
+        self.assertEqual((self.stages(), self.main_pid(), self.show("ActiveState")), (after, main, ("active",)))
+        self.assertEqual(self.systemctl("stop", "carousel@demo").returncode, 0)
+        self.assertEqual(self.show("ActiveState", "Result"), ("inactive", "success"))
+
+    def test_an_upgrade_keeps_the_main_process_and_the_unit_active(self):
+        self.assertEqual(self.systemctl("start", "carousel@demo").returncode, 0)
+        before, main = self.stages(), self.main_pid()
+        for words in ((), ("--drain",)):
+            self.carousel("upgrade", "-p", "demo", *words)
+            wait_for("an active unit", lambda: self.show("ActiveState", "MainPID", "NRestarts") == ("active", str(main), "0"))
+            after = self.stages()
+            self.assertFalse(set(after.values()) & set(before.values()))
+            before = after
+        os.kill(main, signal.SIGKILL)
+        self.adopted_after(main)
+        self.assertEqual(self.stages(), after)
+        self.assertEqual(self.systemctl("stop", "carousel@demo").returncode, 0)
+        self.assertEqual(self.show("ActiveState", "Result"), ("inactive", "success"))
 
     def test_an_invalid_file_is_not_started_again(self):
         self.write("carousel/demo.toml", "[pipeline]\nnope = 1\n")
