@@ -24,6 +24,8 @@ inline void read_every_answer(const nlohmann::json& answer) {
     require(run::to_json(run::read_ps(ps)) == ps, "what ps says is read as it is told");
     const nlohmann::json verdict = run::to_json(run::read_verdict(answer));
     require(run::to_json(run::read_verdict(verdict)) == verdict, "a verdict is read as it is told");
+    run::reload_answer reload;
+    read_known_fields(answer, reload);
     read_or_refuse([&] { (void)run::read_trace(answer); });
     read_or_refuse([&] { (void)run::parameters_from(answer); });
 }

@@ -14,6 +14,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "supervisor/engine/engine.hpp"
+#include "supervisor/engine/reload.hpp"
 #include "tests/fuzz/answers.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -96,6 +97,24 @@ supervisor::run_setup setup_in(const std::string& folder) {
     return s;
 }
 
+/// Lets the run be reloaded: the stages' settings and policies are those of the changed file.
+std::shared_ptr<supervisor::reload_extension> reload_of(supervisor::run_setup& s) {
+    const supervisor::plan_source source{s.file, "[pipeline]\n", json::array(), "/nonexistent"};
+    supervisor::write_identity(s.directory, supervisor::identity_of(s), s, source);
+    const auto plan = [&s](const supervisor::pipeline& p, const std::vector<supervisor::stage_description>&) {
+        supervisor::run_setup next = s;
+        for (supervisor::stage_setup& st : next.stages)
+            if (const auto* changed = p.find(st.spec.name); changed != nullptr) {
+                st.spec.settings = changed->settings;
+                st.spec.restart = changed->restart;
+            }
+        return next;
+    };
+    auto reload = std::make_shared<supervisor::reload_extension>();
+    reload->set_target({&s, source, plan, [](const std::string&) { throw shm_error("no program"); }});
+    return reload;
+}
+
 std::size_t open_files() {
     std::size_t n = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
@@ -126,8 +145,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     {
         sigset_t before;
         pthread_sigmask(SIG_SETMASK, nullptr, &before);
-        supervisor::run_extensions none;
-        supervisor::engine e(setup, fmt::format("fuzz{}", ::getpid()), "/nonexistent", 0, out, none);
+        supervisor::run_setup changing = setup;
+        supervisor::run_extensions extensions({reload_of(changing)});
+        supervisor::engine e(changing, fmt::format("fuzz{}", ::getpid()), "/nonexistent", 0, out, extensions);
+        e.attach_extensions();
         pthread_sigmask(SIG_SETMASK, &before, nullptr);  // Ctrl-C ends the fuzzer
         shm::unique_fd connection = other.connect();
         (void)::fcntl(connection.get(), F_SETFL, O_NONBLOCK);
