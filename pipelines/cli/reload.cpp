@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-constexpr f64 answer_timeout_s = 600;  // a stage may load for long, and each is waited for
+constexpr f64 answer_timeout_s = 600;  // a stage may load for long, and the reply waits for every stage
 constexpr u64 successor_patience_ns = 30 * ns_per_s;
 constexpr u32 successor_poll_us = 20'000;
 
@@ -37,7 +37,7 @@ struct upgrade_arguments : client_arguments {
     bool drain = false;
 };
 
-/// The source of the plan that the run has.
+/// Returns the source of the run's present plan.
 plan_source source_of_run(const run::record& r) {
     auto known = read_identity(r.folder);
     if (!known) throw shm_error(fmt::format("{}/pipeline.json can't be read", r.folder));
@@ -64,8 +64,8 @@ run::reload_request request_for(const run::record& r, const plan_source& next) {
     return out;
 }
 
-/// Sends the request and waits for its end. If the supervisor dies meanwhile, waits for its adopter, which
-/// `r` then names.
+/// Sends the request and waits until it is done. If the supervisor dies meanwhile, waits for the supervisor
+/// that adopts the run; `r` then names that one.
 json ask_until_done(run::record& r, const run::reload_request& request, f64 wait_s) {
     try {
         json reply = run::client(r).ask(request, wait_s, answer_timeout_s);
@@ -178,8 +178,8 @@ run::record wait_for_program(const run::record& r, const std::string& program) {
                                 r.name, successor_patience_ns / ns_per_s, r.name));
 }
 
-/// Waits for the end of the run, which takes as long as its frames move, and returns the record of the run
-/// that continues it.
+/// Waits for the end of the run, for as long as its frames move, and returns the record of the next run,
+/// which continues it.
 run::record wait_for_next_run(const run::record& r) {
     run::record last = r;
     for (u64 gone_since_ns = 0; still_running(last, gone_since_ns); ::usleep(successor_poll_us))
@@ -214,7 +214,8 @@ int upgrade(const upgrade_arguments& a, bool as_json, const cli_environment& env
     request.successor = program;
     const json reply = ask_until_done(r, request, a.wait_s);
     const int code = exit_code_for(reply);
-    // The adopter knows neither whether all stages were replaced nor that it is to be replaced.
+    // The adopting supervisor does not know whether all stages were replaced, or that the supervisor itself
+    // must be replaced.
     if (reply.value("message", "").empty())
         throw shm_error(
             fmt::format("{}: its supervisor died during the upgrade, and another one (pid {}) has "

@@ -72,7 +72,8 @@ bool is_passing(const std::string& folder) {
     return !record || !is_alive(*record);
 }
 
-/// Returns the descriptor as the lock of the folder. Empty: it is another file, or does not hold the lock.
+/// Returns the descriptor as the lock of the folder; empty if the descriptor is another file, or does not
+/// hold the lock.
 shm::unique_fd kept_lock(const std::string& folder, int descriptor) {
     struct stat held {
     }, there{};

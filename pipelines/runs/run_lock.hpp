@@ -38,10 +38,11 @@ public:
     void clear_leftovers() const;
     /// Keeps the folder's logs after the run.
     void keep_logs() noexcept { keep_logs_ = true; }
-    /// true: an execve of this process leaves the lock held. Returns the descriptor that holds it, which the
-    /// new program gives to its run_lock.
+    /// With `true`, the lock stays held if this process calls execve. Returns the descriptor that holds the
+    /// lock; the new program passes this descriptor to its run_lock.
     int keep_over_exec(bool keep) const noexcept;
-    /// True if the previous program of this process kept the lock: the run in the folder is its run.
+    /// True if the previous program of this process kept the lock: the run in the folder is then the run of
+    /// that program.
     [[nodiscard]] bool was_kept() const noexcept { return kept_; }
 
 private:

@@ -43,7 +43,7 @@ std::vector<std::string> path_folders() {
     return folders;
 }
 
-/// A stage's tool (gdb, nsys) is searched for before anything is started, like the stage's program.
+/// Like the stage's program, a stage's tool (gdb, nsys) is searched for before anything is started.
 void check_prefix(const stage_spec& s) {
     if (s.prefix.empty()) return;
     const std::string& tool = s.prefix.front();
@@ -360,7 +360,7 @@ std::string find_interpreter(const pipeline& p, const stage_spec& s) {
 
 namespace {
 
-/// What a stage is started with.
+/// The program and the interpreter with which a stage is started.
 struct stage_program {
     std::string path, interpreter;  ///< interpreter: "" for a stage with the default interpreter
 };

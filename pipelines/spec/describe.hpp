@@ -75,9 +75,9 @@ struct stage_description : output_spec {
 [[nodiscard]] std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms = 10'000,
                                                              nlohmann::json* replies = nullptr);
 
-/// The same from replies that another process has collected: {STAGE: {"program": PATH, "reply": {...}}}.
-/// Starts no program and reads no file, so that a supervisor can call it while a pipeline runs. Throws
-/// config_error, also if a stage's reply is missing.
+/// Like describe_stages(), from replies that another process has collected: {STAGE: {"program": PATH,
+/// "reply": {...}}}. Starts no program and reads no file, so that a supervisor can call it while a pipeline
+/// runs. Throws config_error, also if a stage's reply is missing.
 [[nodiscard]] std::vector<stage_description> describe_stages_from(const pipeline& p,
                                                                   const nlohmann::json& replies);
 

@@ -224,7 +224,7 @@ struct pipeline_spec {
     std::optional<u32> turn_frames;
     bool graphs = true;  ///< stages whose work is the same for every frame run it as CUDA graphs
     f64 fps = 0;         ///< frames per second, as time base and pace; 0: as fast as possible
-    /// frames that may be abandoned without an effect on the exit code; all ones: any number
+    /// number of frames that may be abandoned without an effect on the exit code; all ones: any number
     u64 allow_dead_letters = 0;
     u64 frames = 0;         ///< ends after this number of frames; 0: ends on request
     std::string record_to;  ///< the file into which the rings with record = true are recorded; "": NAME.mcap
@@ -257,9 +257,9 @@ struct pipeline : pipeline_spec {
                                                     ///< file has a section for it
     std::vector<host_spec> hosts;                   ///< in the order of the file, by name
     std::map<std::string, source_position> key_at;  ///< keys of [pipeline]
-    std::string text;                               ///< of the file; "": a partition for one host
-    std::vector<key_override> overrides;            ///< that were applied to the text
-    std::string programs;  ///< folder of Carousel's own programs; "": that of the running program
+    std::string text;                               ///< text of the file; "": a partition for one host
+    std::vector<key_override> overrides;            ///< the overrides that were applied to the text
+    std::string programs;  ///< folder of Carousel's own programs; "": the folder of the running program
     [[nodiscard]] const stage_spec* find(const std::string& stage) const noexcept;
     /// True if at least one stage runs on a host other than the coordinator.
     [[nodiscard]] bool is_spread() const noexcept;

@@ -15,7 +15,8 @@ namespace {
 /// Number of frames in flight on a link whose frames are released after the remote ring has received them.
 /// The link's window has the same size.
 constexpr u32 committed_under_way = 4;
-/// Grace time of a host whose death is detected, and whose supervisor is restarted, over a network.
+/// Grace time if the death of a host's supervisor is detected, and the supervisor is restarted, over a
+/// network.
 constexpr f64 started_over_a_network_s = 20;
 
 std::string shown(const pipeline& p, const std::string& host) {
@@ -47,7 +48,7 @@ stage_spec sender(const pipeline& whole, const crossing& c, const std::string& t
     s.settings["release"] = word_of(release_words, to.release);
     s.settings["compress"] = word_of(packing_words, to.compress);
     s.settings["memory"] = word_of(leaving_words, to.memory);
-    if (to.durable()) s.in_flight = max_in_flight;  // enough frames for all rings on that host
+    if (to.durable()) s.in_flight = max_in_flight;  // this many frames are enough for all rings on that host
     return s;
 }
 
