@@ -35,8 +35,8 @@ block_damage damaged_block(std::vector<ring::finding> found) {
     return {fmt::format("the control block is damaged ({})", findings_text(found)), std::move(found)};
 }
 
-/// A counter that has grown by this much between two samples is damaged. For a counter of nanoseconds this is
-/// 137 s; a counter of frames cannot grow that far.
+/// A counter that has grown by this much between two samples is damaged. For a counter of nanoseconds this
+/// amount is 137 s; a counter of frames cannot grow by this amount.
 constexpr u64 longest_step = u64{1} << 37U;
 
 void update(shm::stage_counters& kept, const shm::stage_counters& now) {
@@ -148,7 +148,7 @@ void block_custodian::set_end(u64 end) {
 }
 
 std::optional<block_damage> block_custodian::accept_end(u64 found) {
-    // a source cannot be further than this ahead of the last observed tail of its ring
+    // a source is at most this number of frames ahead of the last observed tail of its ring
     constexpr u64 max_advance = 1'000'000;
     u64 highest = 0;
     for (const u64 tail : seen_tails_) highest = std::max(highest, tail);
@@ -182,8 +182,8 @@ ring::known_run block_custodian::what_is_known() const {
     known.surplus = surplus();
     known.tails = seen_tails_;
     // A process may be interrupted, or end, after it has marked a frame and before it has counted the frame.
-    // In each process two threads can be at this point: the limit is two frames per seat and per process that
-    // has died.
+    // Two threads of each process can be at this point, so the limit is two frames per seat and per process
+    // that has died.
     if (deaths_then_ != ~u64{0})
         known.miscounted =
             2 * (u64{made_->seats} + seats_->account.deaths - std::min(deaths_then_, seats_->account.deaths));
@@ -285,7 +285,8 @@ std::optional<block_damage> block_custodian::watch(u64 now) {
         const u64 tail = ring::load(segment_->block().link[k].tail);
         seen_tails_[k] = std::max(seen_tails_[k], tail);  // a damaged tail reads as 0
     }
-    if (is_suspect()) return {};  // lasts for a few checks; the counters are not saved meanwhile
+    // the suspicion lasts for a few checks; meanwhile the counters are not saved
+    if (is_suspect()) return {};
     saved_counters_.accept(segment_->block(), made_->stages);
     if (now - counters_saved_ns_ > save_counters_every_ns) {
         saved_counters_.sample(segment_->block(), made_->stages);

@@ -223,7 +223,7 @@ void engine::check_end(u64 now) {
         if (!takeover_.is_in_progress() && rebuild_.failed_by_damage()) return;
         phase_.end_now("");
     }
-    // sources that end their streams come first: after that, a stop determines END
+    // sources that end their streams are handled first; only then does a requested stop compute END
     if (phase_.is_open()) stream_.watch();
     shm::control_block& c = block_.block();
     if (phase_.is(phase::draining) && block_.end() == ring::end_stopping && ring::try_finish_stop(c))
@@ -268,7 +268,8 @@ void engine::fail(const std::string& label, const std::string& what, int code) {
     seats_.fail(label, what, code);
 }
 
-// Called when supervision has ended: from then on, the caller that waits handles the signals.
+// Called when supervision has ended. From then on this object handles no signals, because its waiting caller
+// handles them.
 void engine::serve_requests(int timeout_ms) {
     loop_.forget(timer_.get());
     loop_.forget(signals_.get());

@@ -250,7 +250,8 @@ bool reload_extension::restart_next() {
     const run::verdict v =
         run::read_verdict(run_->carry_out(run::to_json(run::seat_request{run::seat_order::restart, label})));
     if (v.ok)
-        old_pid_ = pid;  // otherwise the run is being rebuilt, or taken over: tried again in the next tick
+        old_pid_ = pid;  // a refusal means that the run is being rebuilt or taken over; the next tick tries
+                         // again
     return false;
 }
 

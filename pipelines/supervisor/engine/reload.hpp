@@ -9,8 +9,9 @@
 //   4  successor   (upgrade) this process becomes the new supervisor by execve, which adopts the run; the
 //                  run's lock stays held meanwhile
 //
-// If the supervisor dies after 1, its adopter finds the old plan and forgets the intention. After 2 it finds
-// the new plan, and does what remains; a stage may then be restarted twice. 4 is an adoption like any other.
+// If the supervisor dies after 1, its adopter finds the old plan and forgets the intention. If it dies after
+// 2, the adopter finds the new plan, and does the remaining work; a stage may then be restarted twice. Step 4
+// is an adoption like any other.
 
 #include <functional>
 #include <optional>
@@ -24,10 +25,10 @@
 
 namespace carousel::supervisor {
 
-/// What a reload changes.
+/// The objects that a reload changes.
 struct reload_target {
-    run_setup* setup = nullptr;  ///< of the running pipeline
-    plan_source source;          ///< that its plan was read from
+    run_setup* setup = nullptr;  ///< the setup of the running pipeline
+    plan_source source;          ///< the source from which the present plan was read
     /// Makes the setup of a changed pipeline. Does not block.
     std::function<run_setup(const pipeline&, std::vector<stage_description>)> plan;
     /// Makes this process the program at that path, with the command line of this process. Throws shm_error.
@@ -38,7 +39,7 @@ struct reload_target {
 struct unfinished_reload {
     std::string plan;  ///< digest of the new plan's source
     nlohmann::json parameters = nlohmann::json::object();
-    std::vector<std::string> stages;  ///< labels of those that are not restarted yet
+    std::vector<std::string> stages;  ///< labels of the stages that are not restarted yet
     std::string successor;
     run::reload_answer answer;
     static constexpr field_rules rules{.missing_is_default = true};
@@ -78,8 +79,8 @@ private:
     reload_target target_;
     run_access* run_ = nullptr;
     std::optional<unfinished_reload> work_;
-    std::optional<i32> old_pid_;  ///< of the stage that is being restarted
-    std::vector<u64> waiting_;    ///< requests to answer at the end
+    std::optional<i32> old_pid_;  ///< pid of the stage that is being restarted
+    std::vector<u64> waiting_;    ///< ids of the requests that are answered when the work is done
     u64 last_request_ = 0, steps_ = 0;
     std::string successor_after_end_;
 };

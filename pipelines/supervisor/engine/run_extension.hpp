@@ -123,7 +123,7 @@ public:
                                                 bool /*may_wait*/) {
         return false;
     }
-    /// True if a request to end the run still has an effect when all frames of this host have been delivered.
+    /// True if a request to end the run still has an effect once all frames of this host have been delivered.
     [[nodiscard]] virtual bool outlasts_delivery() const noexcept { return false; }
     virtual void end_at_once() {}
     /// Called when all stages of this host have exited. `end`: frame at which this host's stream ended, if it

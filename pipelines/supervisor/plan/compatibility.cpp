@@ -99,8 +99,8 @@ namespace fs = std::filesystem;
 std::string folder_of_run(const run::record& r, const json& identity) {
     std::error_code failed;
     const fs::path at = fs::read_symlink(fmt::format("/proc/{}/cwd", r.supervisor.pid), failed);
-    const bool known =
-        !failed && shm::is_alive(r.supervisor);  // checked after the read: the pid was not reused
+    const bool known = !failed && shm::is_alive(r.supervisor);  // checked after the read, so the pid was not
+                                                                // reused before it
     pipeline p;
     p.file = (known ? at / r.file : absolute_path(r.file)).string();
     p.folder = identity.at("folder");

@@ -14,7 +14,7 @@ namespace carousel::supervisor {
 enum class change_kind : u8 {
     live,     ///< the supervisor reads the key each time that it needs it
     restart,  ///< a stage reads the key when it starts
-    refused,  ///< rings, graph, devices, ...: fixed while a run lasts
+    refused,  ///< the key is fixed while a run lasts (rings, graph, devices, ...)
 };
 
 struct plan_change {
@@ -22,7 +22,7 @@ struct plan_change {
     std::string stage;        ///< "": a key of [pipeline] or [parameters]
     std::string key;          ///< "restart", "settings.gain", "parameters.exposure"
     nlohmann::json from, to;  ///< null: the key is absent
-    std::string why;          ///< of a refusal: a clause, or ""
+    std::string why;          ///< reason of a refusal, as a clause; may be ""
     /// "stage fragment: settings.gain: 1 -> 2"
     [[nodiscard]] std::string text() const;
 };
