@@ -130,7 +130,7 @@ void chaos_run::know(const run::ps_answer& ps) {
     o_.gpu_mib_before = gpu ? std::max<i64>(0, o_.gpu_mib_before) : -1;
 }
 
-// The user must start a host that is not started automatically, once for each of the runs. The printed line
+// The user must start a host that is not started automatically once more for each run. The printed line
 // asks for that.
 void chaos_run::report_missing_host(const subject& s) {
     if (!s_.spread) return;

@@ -23,7 +23,7 @@ void require(bool holds, const std::string& message) {
 
 u32 frames_under_way(const stage_plan& s) { return s.in_flight * s.instances; }
 
-/// Returns the output of the input's stage that this input reads.
+/// Returns which output of its source stage this input reads.
 u32 output_read(const stage_plan& s, std::size_t input) {
     return input < s.input_outputs.size() ? s.input_outputs[input] : 0;
 }

@@ -89,8 +89,8 @@ inline constexpr f64 least_pace_share = 0.05;  ///< share of a source's time spe
 
 /// A bottleneck in reports, `ps --json` and /status.json: {"kind": "stage" | "gpu" | "pace" | "none" |
 /// "paused" | "down" | "vacant" | "unknown", "stage": name | null, "busy": 0..1 | null, "text": the sentence
-/// for users}. The supervisor sets "vacant": a port that no program has opened, which this library treats as
-/// "down".
+/// for users}. The supervisor reports a port that no program has opened as "vacant"; this library treats it
+/// as "down".
 [[nodiscard]] nlohmann::json bottleneck_json(const bottleneck& b, const std::string& name, f64 fps);
 
 }  // namespace carousel::telemetry

@@ -49,8 +49,8 @@ void frame_in_work::read_tombstone() {
                                   runtime_->control().stage[stage].name, job.tombstone_reason);
 }
 
-// Like stamp(), changes only the job. The tombstone names this stage; the stage's log contains the place and
-// the reason of the abandonment.
+// As stamp() does, this changes only the job. The tombstone names this stage; the stage's log contains the
+// place and the reason of the abandonment.
 void frame_in_work::pass_tombstone() {
     if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_tombstone();
     job.tombstone_stage = runtime_->control().seat[runtime_->incarnation().seat].stage;

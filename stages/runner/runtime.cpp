@@ -125,7 +125,7 @@ void runtime::check_output(const description& d) const {
         attachment_.outputs.size() > 1 ? "were" : "was", describe_outputs(attachment_.outputs)));
 }
 
-// If a stage rebuilt during the run reads parameters, their schema must still be that of the run.
+// A stage whose program was built again during the run may read parameters only with the schema of the run.
 void runtime::check_parameters(const description& d) const {
     if (!d.parameters || d.parameters == attachment_.parameters) return;
     throw config_error(fmt::format(

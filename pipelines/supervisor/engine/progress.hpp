@@ -107,7 +107,7 @@ public:
 
     /// Called in each tick in which frames may advance.
     [[nodiscard]] std::optional<block_damage> watch(u64 now);
-    /// To be called while there is nothing to watch: the time without progress starts again.
+    /// Called while there is nothing to watch: restarts the measurement of the time without progress.
     void restart(u64 now) noexcept { stall_.restart(now); }
 
 private:

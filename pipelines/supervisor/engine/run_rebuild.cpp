@@ -116,7 +116,7 @@ u64 run_rebuild::first_unbegun() const {
 /// Returns the lowest frame that a sink has claimed but not recorded as committed, whatever the block
 /// contains. The next frame that a sink with `every` takes may be one that no source has begun; the result is
 /// then the lowest frame that was not begun, so that no frame before that one is left out. For any other sink
-/// the block is not read, because all frames before the lowest such frame of the sink were begun.
+/// the block is not read: a source has begun all frames before the sink's lowest frame of this kind.
 u64 run_rebuild::first_to_deliver() const {
     std::vector<telemetry::counted_sink> sinks;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
