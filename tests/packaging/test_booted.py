@@ -117,7 +117,7 @@ class Booted(unittest.TestCase):
 
     def test_a_service_is_reloaded_and_upgraded_without_a_new_main_process(self):
         change = "sed -i 's/{}/{}/' /etc/carousel/demo.toml"
-        self.do("systemctl start carousel@demo")
+        self.do("systemctl enable carousel@demo && systemctl start carousel@demo")   # enabled: its last status remains after the stop
         self.wait_for_state(r"running, [1-9]\d*\.\d frames/s")
         before, main = self.stages(), self.show("MainPID")
         with self.subTest("a changed file restarts one stage"):
@@ -144,7 +144,7 @@ class Booted(unittest.TestCase):
             self.assertEqual(self.stages(), stages)
         self.do("systemctl stop carousel@demo")
         self.assertEqual((self.show("ActiveState"), self.show("Result")), ("inactive", "success"))
-        self.assertTrue(containers.is_whole(self.do("journalctl -u carousel@demo --no-pager -o cat | tail -8; systemctl show carousel@demo -p StatusText")))
+        self.assertTrue(containers.is_whole(self.do("systemctl show carousel@demo -p StatusText")))
 
     def test_logs_of_a_service_rotate(self):
         self.do("systemctl start carousel@talks")
