@@ -60,7 +60,8 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
         throw config_error("lab: --all runs every lesson; remove --all or the lesson's name");
     if (!a.all && a.lessons.empty()) {
         if (!a.report.empty() || !a.figures.empty())
-            throw config_error("lab: --report and --figures write results: name a lesson, or --all");
+            throw config_error(
+                "lab: --report and --figures write the results of lessons, so name a lesson or use --all");
         env.out << lab::list_text(columns_of(env));
         return exit_code::ok;
     }
@@ -103,8 +104,8 @@ command_action add_lab_command(const command_parts& p) {
     p.app.footer(
         "\n"
         "A lesson asks for a prediction, measures on this machine, explains the measured figures, and kills\n"
-        "a process. Without a GPU, a second GPU or MPS, those parts are explained by recorded figures.\n"
-        "Exit code 1: no explanation of a lesson fits the measured figures.\n"
+        "a process. If there is no GPU, no second GPU or no MPS, recorded figures are shown for the parts\n"
+        "that need it. The exit code is 1 if no explanation of a lesson fits the measured figures.\n"
         "\n"
         "Examples:\n"
         "  carousel lab\n"

@@ -77,7 +77,7 @@ class Lab(unittest.TestCase):
 
     def test_a_name_misspelt_and_words_that_exclude_each_other(self):
         for words, text in ((["cohernce"], 'did you mean "coherence"?'), (["17"], "`carousel lab` lists all lessons"),
-                            (["2", "--all"], "--all runs every lesson"), (["--report", "x.html"], "name a lesson, or --all"),
+                            (["2", "--all"], "--all runs every lesson"), (["--report", "x.html"], "name a lesson or use --all"),
                             (["2", "--reprot", "x"], 'did you mean "--report"')):
             done = self.lab(*words)
             self.assertEqual(done.returncode, 2, done.stderr)

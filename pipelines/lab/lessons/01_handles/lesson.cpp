@@ -39,7 +39,7 @@ const lesson handles_lesson{
          "shm",
          false,
          {{{equal("posix.works", 1), equal("posix.left", 1)},
-           "It does, in {posix.us} us. Its name stays in /dev/shm until a process unlinks it."}}},
+           "It does, in {posix.us} us. The memory's name stays in /dev/shm until a process unlinks it."}}},
         {"a descriptor's number is not a handle",
          "Pass the file descriptor to the other process.",
          "cpu",
@@ -63,16 +63,16 @@ const lesson handles_lesson{
            "mapped before stays valid. A handle expires with its creator.",
            1},
           {{equal("file.left", 1), equal("stale.opens", 1)},
-           "The handle opened after its creator's death: another process holds that memory here, or the name "
-           "was reused.",
+           "The handle could be opened after its creator's death, because here another process holds that "
+           "memory, or the name was reused.",
            0}}},
         {"a descriptor whose creator is dead",
          "",
          "cpu",
          true,
          {{{equal("rights.works", 1), equal("mapped.works", 1)},
-           "Still intact, and a new process can get it from any process that holds the descriptor. "
-           "Carousel's memory is held this way, by a process that never loads CUDA."}}},
+           "The memory is still intact, and a new process can get it from any process that holds the "
+           "descriptor. Carousel's memory is held this way, by a process that never loads CUDA."}}},
         {"the textbook's exchange by a file; its writer is killed before fclose()",
          "fopen, fwrite, fclose; the reader waits for the file.",
          "cpu",
@@ -82,7 +82,7 @@ const lesson handles_lesson{
            "handle. It must check the return value of fread(), and the writer must write to a temporary name "
            "and rename()."},
           {{equal("textbook.bytes", 64), equal("textbook.opens", 0)},
-           "All 64 bytes were there and referred to nothing: their creator was dead."}}},
+           "All 64 bytes were there, but they referred to nothing, because their creator was dead."}}},
         {"CUDA: what can be exported",
          "Only memory of cudaMalloc.",
          "gpu",
@@ -90,8 +90,8 @@ const lesson handles_lesson{
          {{{equal("cuda.export.malloc", 0), above("cuda.export.managed", 0), above("cuda.export.async", 0),
             above("cuda.export.host", 0)},
            "That is true: exporting memory of cudaMalloc succeeds; managed memory is refused with error "
-           "{cuda.export.managed}, "
-           "cudaMallocAsync's with {cuda.export.async}, host memory with {cuda.export.host}."},
+           "{cuda.export.managed}, memory of cudaMallocAsync with {cuda.export.async}, and host memory with "
+           "{cuda.export.host}."},
           {{equal("cuda.export.malloc", 0), above("cuda.export.managed", 0), equal("cuda.export.async", 0)},
            "This driver also exports memory of cudaMallocAsync (code {cuda.export.async}); managed memory is "
            "refused with {cuda.export.managed}."}}},
@@ -100,15 +100,16 @@ const lesson handles_lesson{
          "gpu",
          false,
          {{{above("cuda.export.vmm", 0)},
-           "It is refused with error {cuda.export.vmm}: VMM memory is exported by a descriptor."},
+           "It is refused with error {cuda.export.vmm}, because VMM memory is exported by a descriptor."},
           {{equal("cuda.export.vmm", 0)}, "This driver exports a legacy handle for it."}}},
         {"CUDA: a misaligned size, and adjacent allocations",
          "Sizes needn't be aligned.",
          "gpu",
          false,
          {{{equal("cuda.export.small", 0), equal("cuda.neighbour.seen", 1)},
-           "3 bytes were exported, and the importer could read the adjacent allocation: a handle covers the "
-           "whole 2 MiB block of the driver. Do not export memory that shares such a block with a secret."},
+           "3 bytes were exported, and the importer could read the adjacent allocation, because a handle "
+           "covers the whole 2 MiB block of the driver. Do not export memory that shares such a block with a "
+           "secret."},
           {{equal("cuda.export.small", 0), equal("cuda.neighbour.seen", 0)},
            "3 bytes were exported. The next allocation is {cuda.neighbour.apart} bytes away and was not "
            "visible through the handle."},
@@ -119,8 +120,8 @@ const lesson handles_lesson{
          "gpu",
          false,
          {{{equal("cuda.export.inner", 0), equal("cuda.inner.at_base", 1)},
-           "The handle of base + 4096 opens at the base: the offset is lost. Send the offset together with "
-           "the handle."},
+           "The handle of base + 4096 opens at the base, so the offset is lost. Send the offset together "
+           "with the handle."},
           {{equal("cuda.export.inner", 0), equal("cuda.inner.at_base", 0)},
            "It opens at the exported address."},
           {{above("cuda.export.inner", 0)}, "It is refused with error {cuda.export.inner}."}}},
@@ -134,7 +135,7 @@ const lesson handles_lesson{
          "gpu",
          false,
          {{{equal("cuda.again.code", 0), equal("cuda.again.same", 1)},
-           "It succeeds and returns the same pointer: openings are counted."},
+           "It succeeds and returns the same pointer, because openings are counted."},
           {{equal("cuda.again.code", 0), equal("cuda.again.same", 0)}, "It succeeds, at another address."},
           {{above("cuda.again.code", 0)}, "Refused with error {cuda.again.code}."}}},
         {"CUDA: opened by its exporter",
@@ -142,8 +143,8 @@ const lesson handles_lesson{
          "gpu",
          false,
          {{{above("cuda.home.open", 0)},
-           "Error {cuda.home.open}: the exporting process can't import its own handle. For a second address "
-           "of the same memory, use VMM."},
+           "It fails with error {cuda.home.open}, because the exporting process can't import its own handle. "
+           "For a second address of the same memory, use VMM."},
           {{equal("cuda.home.open", 0)}, "It works with this driver."}}},
         {"CUDA: one VMM allocation mapped twice",
          "",
@@ -157,8 +158,8 @@ const lesson handles_lesson{
          false,
          {{{above("cuda.freed.code", 0)}, "It is refused with error {cuda.freed.code}."},
           {{equal("cuda.freed.code", 0)},
-           "It opened without an error and mapped memory that is free or belongs to another allocation: the "
-           "driver does not check whether a handle is still valid."}}},
+           "It opened without an error and mapped memory that is free or belongs to another allocation, "
+           "because the driver does not check whether a handle is still valid."}}},
         {"CUDA: 64 random bytes",
          "",
          "gpu",
@@ -174,30 +175,29 @@ const lesson handles_lesson{
            "other memory."},
           {{above("cuda.altered.other", 0), equal("cuda.altered.after", 1)},
            "Of 64 handles with one byte changed {cuda.altered.refused} were refused, {cuda.altered.same} "
-           "opened the same memory, and {cuda.altered.other} opened other memory without an error: the "
+           "opened the same memory, and {cuda.altered.other} opened other memory without an error, so the "
            "driver does not check a handle as a whole."},
           {{above("cuda.altered.refused", 0), equal("cuda.altered.after", 0)},
            "Of 64 handles with one byte changed {cuda.altered.refused} were refused, {cuda.altered.same} "
-           "opened the same memory, {cuda.altered.other} opened other memory without an error. After that, "
-           "the unchanged handle could no longer be opened in this process."}}},
+           "opened the same memory, and {cuda.altered.other} opened other memory without an error. After "
+           "that, the unchanged handle could no longer be opened in this process."}}},
         {"CUDA: opened in the namespaces of a container",
          "A handle is valid on one machine.",
          "gpu_namespaces",
          false,
          {{{equal("cuda.ipc.whole", 1), equal("cuda.pid.whole", 1), equal("cuda.net.whole", 1),
             equal("cuda.container.whole", 1)},
-           "It opens in other IPC, PID and network namespaces, also in all of them at once with a separate "
-           "/proc and /dev/shm: there is one driver for the whole machine."},
+           "It opens in another IPC, PID or network namespace, and also if all of them differ and /proc and "
+           "/dev/shm are separate, because there is one driver for the whole machine."},
           {{above("cuda.ipc.code", 0)},
-           "In another IPC namespace it is refused with error {cuda.ipc.code}: containers need the host's "
-           "(--ipc=host)."},
+           "In another IPC namespace it is refused with error {cuda.ipc.code}, so containers need the host's "
+           "IPC namespace (--ipc=host)."},
           {{equal("cuda.ipc.whole", 1), above("cuda.pid.code", 0)},
-           "In another IPC namespace it opens; in another PID namespace it is refused with error "
-           "{cuda.pid.code}: "
-           "containers need the host's (--pid=host)."},
+           "In another IPC namespace it opens, but in another PID namespace it is refused with error "
+           "{cuda.pid.code}, so containers need the host's PID namespace (--pid=host)."},
           {{equal("cuda.ipc.whole", 1), equal("cuda.pid.whole", 1), above("cuda.container.code", 0)},
-           "It opens if only the IPC or only the PID namespace differs, and is refused with error "
-           "{cuda.container.code} if all of them differ, with a separate /proc and /dev/shm."}}},
+           "It opens if only the IPC or only the PID namespace differs. It is refused with error "
+           "{cuda.container.code} if all namespaces differ and /proc and /dev/shm are separate."}}},
         {"CUDA: exported in a container",
          "",
          "gpu_containers",
@@ -218,20 +218,20 @@ const lesson handles_lesson{
          "gpu_boot_id",
          false,
          {{{equal("cuda.boot.whole", 1)},
-           "It opens: the driver checks neither of the two. On a real second machine, the memory does not "
-           "exist; what "
-           "its driver returns was not measured."},
+           "It opens, because the driver checks neither the host name nor the boot id. On a real second "
+           "machine, the memory does not exist; what its driver returns was not measured."},
           {{above("cuda.boot.code", 0)},
-           "It is refused with error {cuda.boot.code}: the handle contains the machine on which it was "
-           "created."}}},
+           "It is refused with error {cuda.boot.code}, because the handle identifies the machine on which it "
+           "was created."}}},
         {"CUDA: many open handles",
          "The number of open handles has a small limit.",
          "gpu",
          false,
          {{{above("cuda.many.opened", 999)},
-           "{cuda.many.opened} of {cuda.many.exported} were open at once, {cuda.many.us} us each."},
+           "{cuda.many.opened} of {cuda.many.exported} were open at once; opening one took {cuda.many.us} "
+           "us."},
           {{above("cuda.many.opened", 0), below("cuda.many.opened", 1000)},
-           "{cuda.many.opened} of {cuda.many.exported} were open; then an error."}}},
+           "{cuda.many.opened} of {cuda.many.exported} were open when the next one failed."}}},
         {"CUDA: 64 bit",
          "IPC needs a 64-bit process.",
          "gpu",
@@ -242,8 +242,8 @@ const lesson handles_lesson{
          "gpu",
          true,
          {{{equal("cuda.file.whole", 1), above("cuda.stale.code", 0), equal("cuda.mapped.works", 1)},
-           "All 64 bytes were there; a new process gets error {cuda.stale.code}. A process that had opened "
-           "the handle can still read."}}},
+           "All 64 bytes were there, but a new process gets error {cuda.stale.code}. A process that had "
+           "opened the handle can still read."}}},
         {"CUDA: the textbook's exchange by a file; its writer is killed before fclose()",
          "fopen, fwrite, fclose; fread, cudaIpcOpenMemHandle.",
          "gpu",
@@ -252,7 +252,8 @@ const lesson handles_lesson{
            "The file had {cuda.textbook.bytes} of 64 bytes, and what the consumer used as a handle was "
            "refused with error {cuda.textbook.code}, which names neither the file nor the writer."},
           {{equal("cuda.textbook.bytes", 64), above("cuda.textbook.code", 0)},
-           "All 64 bytes were there, but the exporter was dead: error {cuda.textbook.code}."},
+           "All 64 bytes were there, but opening the handle returned error {cuda.textbook.code}, because the "
+           "exporter was dead."},
           {{below("cuda.textbook.bytes", 65), equal("cuda.textbook.code", 0)},
            "{cuda.textbook.bytes} of 64 bytes were there, and the handle opened."}}},
         {"CUDA: a descriptor whose creator is dead",
@@ -269,7 +270,7 @@ const lesson handles_lesson{
          {{{equal("two_gpus.open.code", 0), equal("two_gpus.whole", 1)},
            "A process on the other GPU can read it."},
           {{above("two_gpus.open.code", 0)},
-           "Refused with error {two_gpus.open.code}: these two GPUs have no peer access."}}},
+           "It is refused with error {two_gpus.open.code}, because these two GPUs have no peer access."}}},
     }};
 
 }  // namespace carousel::lab

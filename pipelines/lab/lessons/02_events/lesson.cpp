@@ -22,17 +22,18 @@ const lesson events_lesson{
          "cpu",
          false,
          {{{above("early.wrong", 0)},
-           "{early.wrong} of {early.tries} frames were read before they were complete: the flag means that "
-           "the producer has started, not that it has finished."},
+           "{early.wrong} of {early.tries} frames were read before they were complete, because the flag "
+           "means that the producer has started, not that it has finished."},
           {{equal("early.wrong", 0)},
-           "All {early.tries} frames were right, by luck: the reader was never scheduled between flag and "
-           "work here. Nothing guarantees that."}}},
+           "All {early.tries} frames were right, by luck, because here the reader was never scheduled "
+           "between the flag and the work. Nothing guarantees that."}}},
         {"ready is set after the work",
          "",
          "cpu",
          false,
          {{{equal("late.wrong", 0)},
-           "None of {late.tries} frames was wrong: release after the work, acquire before the read."}}},
+           "None of {late.tries} frames was wrong, because the producer sets the flag by a release after its "
+           "work, and the consumer reads it by an acquire before the data."}}},
         {"the textbook's flag; its producer is killed after setting it",
          "",
          "cpu",
@@ -44,7 +45,7 @@ const lesson events_lesson{
          "cpu",
          true,
          {{{equal("hang.released", 0)},
-           "No signal arrived within this lesson's timeout of one second; the wait in the texts has no "
+           "No signal arrived within this lesson's timeout of one second; the wait in the textbooks has no "
            "timeout. A semaphore or an event does not notice the death of a process.",
            1},
           {{equal("hang.released", 1)}, "The wait ended although no process had posted.", 2}}},
@@ -61,46 +62,46 @@ const lesson events_lesson{
          false,
          {{{equal("cuda.unrecorded.code", 0), equal("cuda.early.whole", 0)},
            "It reads as complete (cudaSuccess), and the stream that waited for it read data that was not "
-           "written yet: the textbook sets ready before it records the event."},
+           "written yet, because the textbook's producer sets ready before it records the event."},
           {{above("cuda.unrecorded.code", 0)},
            "Here the event is reported as not complete (error {cuda.unrecorded.code})."}}},
         {"CUDA: an event that is recorded before the wait",
          "",
          "gpu",
          false,
-         {{{equal("cuda.late.whole", 1)}, "Then the stream waits correctly, and the data is complete."}}},
+         {{{equal("cuda.late.whole", 1)}, "The stream waits correctly, and the data is complete."}}},
         {"CUDA: the recorder is killed during its work",
          "The event fires when the work is done.",
          "gpu",
          true,
          {{{equal("cuda.dead.code", 600)},
-           "A second after the death it still reads cudaErrorNotReady, and always will: no process can "
-           "complete it."},
+           "A second after the death the event still reads cudaErrorNotReady, and always will, because no "
+           "process can complete it."},
           {{equal("cuda.dead.code", 0)},
-           "It reads cudaSuccess although its work was aborted, as can happen under MPS. Only a word written "
-           "by the producer is authoritative."},
+           "The event reads cudaSuccess although its work was aborted, as can happen under MPS. Only a word "
+           "written by the producer is authoritative."},
           {{above("cuda.dead.code", 600)},
-           "The process that queried it got error {cuda.dead.code}: under MPS it shares the fault of the "
-           "dead process."}}},
+           "The process that queried it got error {cuda.dead.code}, because under MPS it shares the fault of "
+           "the dead process."}}},
         {"CUDA: the textbook's flag and event; the producer is killed after setting the flag",
          "ready = 1; kernel; cudaEventRecord. The consumer waits for ready, then for the event.",
          "gpu",
          true,
          {{{equal("cuda.textbook.code", 0), equal("cuda.textbook.whole", 0)},
-           "ready was 1, the wait for the event and the following copy returned cudaSuccess, and the frame "
-           "was never written: the event was never recorded, and such an event counts as complete."},
+           "ready was 1, the wait for the event and the following copy returned cudaSuccess, but the frame "
+           "was never written, because an event that was never recorded counts as complete."},
           {{above("cuda.textbook.code", 0), equal("cuda.textbook.whole", 0)},
-           "ready was 1, the frame was never written, and the consumer got error {cuda.textbook.code}, which "
-           "does not identify the process at fault."}}},
+           "ready was 1, but the frame was never written, and the consumer got error {cuda.textbook.code}, "
+           "which does not identify the process at fault."}}},
         {"CUDA: a stream that waits for the event of a dead process",
          "",
          "gpu",
          true,
          {{{equal("cuda.hang.released", 0)},
-           "It hung for {cuda.hang.s} s until this lesson killed it; it would hang forever, as would every "
-           "device-wide synchronisation of its process."},
+           "The stream hung for {cuda.hang.s} s until this lesson killed its process; it would hang forever, "
+           "as would every device-wide synchronisation of that process."},
           {{equal("cuda.hang.released", 1)},
-           "It continued after the death: this driver completes such an event."}}},
+           "The stream continued after the death, because this driver completes such an event."}}},
         {"CUDA: a stream that waits for a word",
          "",
          "gpu",

@@ -33,24 +33,28 @@ const lesson order_lesson{
          "cpu",
          false,
          {{{equal("no_holder.names_it", 1), below("no_holder.ms", 5000)},
-           "After {no_holder.ms} ms, its timeout, the message names the program to start. A wait without a "
-           "timeout would report nothing."}}},
+           "The wait timed out after {no_holder.ms} ms, and the error message names the program to start. A "
+           "wait without a timeout would report nothing."}}},
         {"either order, with a space",
          "",
          "cpu",
          false,
          {{{equal("consumer_first.got", 1), equal("producer_first.got", 1)},
-           "Both orders work: {consumer_first.ms} and {producer_first.ms} ms, including the pause of 200 ms "
-           "between the two. The space is created before either and outlives both."}}},
+           "Both orders work: {consumer_first.ms} ms if the consumer starts first, {producer_first.ms} ms if "
+           "the producer does, including the pause of 200 ms between the two. The space is created before "
+           "either and outlives both."}}},
         {"the creator is killed after shm_open()",
          "shm_open, ftruncate, mmap.",
          "shm",
          true,
          {{{equal("unsized.signal", 7)},
-           "SIGBUS: the name exists, but its size is 0. The writer's death kills the reader.",
+           "The reader got SIGBUS, because the name exists but the memory has size 0. The writer's death "
+           "kills the reader.",
            2},
           {{below("unsized.signal", 0)}, "The reader got an error, not a signal.", 1},
-          {{equal("unsized.signal", 0)}, "It read a value: memory of length 0 can be read here.", 0}}},
+          {{equal("unsized.signal", 0)},
+           "The reader read a value, because memory of length 0 can be read here.",
+           0}}},
         {"the creator is killed after ftruncate()",
          "",
          "shm",
@@ -62,14 +66,14 @@ const lesson order_lesson{
          "cpu",
          true,
          {{{equal("producer_killed.got", 1)},
-           "The pushed element reached the consumer {producer_killed.ms} ms after the start: a queue's cell "
-           "is either published or not, whichever process dies."}}},
+           "The pushed element reached the consumer {producer_killed.ms} ms after the start, because a "
+           "queue's cell is either published or not, whichever process dies."}}},
         {"CUDA: two programs that were started separately",
          "One launcher must start both programs.",
          "gpu",
          false,
          {{{equal("cuda.consumer_first.code", 0), equal("cuda.producer_first.code", 0)},
-           "Neither is the other's parent; they share only a file's path. Consumer first: "
+           "Neither program is the other's parent; they share only a file's path. Consumer first: "
            "{cuda.consumer_first.ms} ms; producer first: {cuda.producer_first.ms} ms, including the pause of "
            "300 ms between the two. The rest is the initialisation of CUDA in two processes."}}},
         {"CUDA: the producer has ended when the consumer starts",
@@ -77,11 +81,12 @@ const lesson order_lesson{
          "gpu",
          true,
          {{{equal("cuda.ended.code", 5)},
-           "The file is complete, and its handle is refused: the exporter must run until the last importer "
-           "has opened the handle."},
+           "The file is complete, but its handle is refused, because the exporter must run until the last "
+           "importer has opened the handle."},
           {{equal("cuda.ended.code", 0)},
-           "The handle could still be opened: another process holds that memory."},
-          {{equal("cuda.ended.code", 6)}, "It opened and mapped memory of another allocation."}}},
+           "The handle could still be opened, because another process holds that memory."},
+          {{equal("cuda.ended.code", 6)},
+           "The handle could be opened, but it mapped memory of another allocation."}}},
     }};
 
 }  // namespace carousel::lab

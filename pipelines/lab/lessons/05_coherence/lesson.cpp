@@ -11,7 +11,7 @@ const lesson coherence_lesson{
         "while (*ready == 0) {} polls a plain word that another process sets. When must it end according to "
         "the C++ standard?",
     .answers = {"When the other process has set it",
-                "The standard requires nothing: never, immediately, or when it is set",
+                "The standard does not define it: never, immediately, or when the word is set",
                 "At the next context switch"},
     .decided_by = "a plain load in a loop",
     .programs = {{"carousel-lab-coherence", "cpu", 60}, {"carousel-lab-coherence-cuda", "gpu", 90}},
@@ -28,11 +28,12 @@ const lesson coherence_lesson{
          "cpu",
          false,
          {{{equal("plain.sees", 0)},
-           "It never saw the write: the compiler loads the word once and loops forever. (The lesson killed "
-           "it.)",
+           "It never saw the write, because the compiled code loads the word once and loops forever. (The "
+           "lesson killed it.)",
            1},
           {{equal("plain.sees", 2)},
-           "It ended before the word was written: the compiler may remove a loop without effects, and did.",
+           "It ended before the word was written, because the compiler removed the loop, as it may if a loop "
+           "has no effects.",
            1},
           {{equal("plain.sees", 1)},
            "It saw the write: this compiler left the load in the loop. The standard does not require this, "
@@ -49,7 +50,8 @@ const lesson coherence_lesson{
          "",
          "cpu",
          false,
-         {{{equal("relaxed.sees", 1)}, "It saw the write: caches are coherent between processes, too."}}},
+         {{{equal("relaxed.sees", 1)},
+           "It saw the write, because caches are coherent between processes, too."}}},
         {"data with a relaxed flag",
          "",
          "cpu",
@@ -59,25 +61,25 @@ const lesson coherence_lesson{
            "this compiler) happens to keep the order; the language does not guarantee it, and other machines "
            "do not keep it."},
           {{above("relaxed.torn", 0)},
-           "{relaxed.torn} of {relaxed.tries} messages were stale although the flag was new: nothing orders "
-           "the two stores."}}},
+           "{relaxed.torn} of {relaxed.tries} messages were stale although the flag was new, because nothing "
+           "orders the two stores."}}},
         {"data with a release/acquire flag",
          "",
          "cpu",
          false,
          {{{equal("acquire.torn", 0)},
-           "None of {acquire.tries} messages was stale, and the standard guarantees this; {acquire.hop_us} "
-           "us per hop, {relaxed.hop_us} with a relaxed flag."}}},
+           "None of {acquire.tries} messages was stale, as the standard guarantees. A hop takes "
+           "{acquire.hop_us} us, and {relaxed.hop_us} us with a relaxed flag."}}},
         {"each process writes its own word and reads the other's",
          "Two flags make a lock.",
          "cpu",
          false,
          {{{above("weak.both_zero", 0), equal("seq_cst.both_zero", 0)},
-           "Both read 0 in {weak.both_zero} of {weak.tries} tries: a store waits in its processor's store "
-           "buffer while the load executes. With seq_cst this happened in 0 of {seq_cst.tries} tries."},
+           "Both read 0 in {weak.both_zero} of {weak.tries} tries, because a store waits in its processor's "
+           "store buffer while the load executes. With seq_cst this happened in 0 of {seq_cst.tries} tries."},
           {{equal("weak.both_zero", 0), equal("seq_cst.both_zero", 0)},
-           "Both never read 0 in {weak.tries} tries here, but the standard allows it: a busy or small "
-           "machine may not show it. With seq_cst it is forbidden."}}},
+           "In {weak.tries} tries, the two processes never both read 0. The standard allows that both read "
+           "0, but a busy or small machine may not show it. With seq_cst it is forbidden."}}},
         {"one memory mapped twice in one process",
          "IPC memory can't be shared within a process.",
          "cpu",
@@ -90,14 +92,15 @@ const lesson coherence_lesson{
          true,
          {{{equal("killed.poller_ends", 0), equal("killed.saved", 1)},
            "The loop kept spinning for half a second until this lesson wrote the word for the dead process; "
-           "it ended {killed.us} us later. A loop without a timeout depends on the survival of another "
+           "the loop ended {killed.us} us later. A loop without a timeout depends on the survival of another "
            "process."}}},
         {"CUDA: a plain load in a kernel's loop",
          "Poll the flag in the kernel.",
          "gpu",
          false,
          {{{equal("cuda.plain.sees", 0)},
-           "It never saw the write of the other process's kernel: the compiler loads once."},
+           "It never saw the write of the other process's kernel, because the compiled code loads the word "
+           "once."},
           {{equal("cuda.plain.sees", 1)},
            "It saw the write: this compiler left the load in the loop, but no compiler has to."}}},
         {"CUDA: a volatile, a relaxed and an acquire load",
@@ -112,16 +115,17 @@ const lesson coherence_lesson{
          "gpu",
          false,
          {{{above("cuda.slices.hop_us", 500)},
-           "{cuda.slices.hop_us} us: the spinning kernel uses its whole time slice, during which the kernel "
-           "that it waits for can't run."},
+           "A hop takes {cuda.slices.hop_us} us, because the spinning kernel uses its whole time slice, "
+           "during which the kernel that it waits for can't run."},
           {{below("cuda.slices.hop_us", 500.001), above("cuda.slices.hop_us", 0)},
-           "{cuda.slices.hop_us} us: the two kernels ran concurrently here. Check whether MPS is on."}}},
+           "A hop takes {cuda.slices.hop_us} us, because the two kernels ran concurrently here. Check "
+           "whether MPS is on."}}},
         {"CUDA: a hop between two spinning kernels, under MPS",
          "",
          "mps",
          false,
          {{{above("cuda.mps.hop_us", 0), below("cuda.mps.hop_us", 200)},
-           "{cuda.mps.hop_us} us: both kernels run on the GPU concurrently."}}},
+           "A hop takes {cuda.mps.hop_us} us, because both kernels run on the GPU concurrently."}}},
         {"CUDA: data with a flag",
          "",
          "mps",
@@ -130,8 +134,8 @@ const lesson coherence_lesson{
            "Release and acquire: 0 of {cuda.tries} messages were stale. Relaxed: {cuda.relaxed.torn} were "
            "stale, because the L1 cache of a multiprocessor keeps data that it has read before."},
           {{equal("cuda.acquire.torn", 0), equal("cuda.relaxed.torn", 0)},
-           "Release and acquire: 0 of {cuda.tries} messages were stale. Relaxed: none were stale here "
-           "either, which nothing guarantees."}}},
+           "Release and acquire: 0 of {cuda.tries} messages were stale. Relaxed: here none were stale "
+           "either, but nothing guarantees that."}}},
     }};
 
 }  // namespace carousel::lab

@@ -26,27 +26,29 @@ const lesson frames_lesson{
          {{{equal("bare.torn", 1)},
            "The buffer holds half of one frame and half of the next, without any indication."},
           {{equal("bare.torn", 0)},
-           "The buffer was complete, by luck: the kill came before or after the write."}}},
+           "The buffer was complete, by luck, because the kill came before or after the write."}}},
         {"a status word without an owner",
          "EMPTY, WRITING, READY.",
          "cpu",
          true,
          {{{equal("naive.got", 4), equal("naive.wrong", 0)},
            "{naive.got} of {naive.of} frames were received. The slot is WRITING, and no process can detect "
-           "that its writer is dead: the consumer waits there forever, and the successor waits for the full "
-           "ring.",
+           "that its writer is dead, so the consumer waits there forever, and the successor waits for the "
+           "full ring.",
            1},
           {{above("naive.got", 4), equal("naive.wrong", 0)},
-           "{naive.got} of {naive.of} frames were received: another process freed the dead producer's slot.",
+           "{naive.got} of {naive.of} frames were received, because another process freed the dead "
+           "producer's slot.",
            2}}},
         {"the successor clears the ring",
          "Initialise the ring at the start.",
          "cpu",
          true,
          {{{equal("reset.got", 16), equal("reset.wrong", 0)},
-           "{reset.got} of {reset.of} frames were received: together with the half frame, three complete "
-           "READY frames that were not read yet were lost."},
-          {{equal("reset.got", 20)}, "All frames were received: the ring was empty when it was cleared."}}},
+           "{reset.got} of {reset.of} frames were received. The half-written frame was lost, and so were "
+           "three complete READY frames that had not been read yet."},
+          {{equal("reset.got", 20)},
+           "All frames were received, because the ring was empty when it was cleared."}}},
         {"words with an owner, twenty kills",
          "",
          "cpu",
@@ -63,7 +65,7 @@ const lesson frames_lesson{
          true,
          {{{above("cuda.late.ms", 0.2), equal("cuda.late.after_fence", 0)},
            "The buffer still changed {cuda.late.ms} ms after the kill. The pidfd reported the death "
-           "{cuda.fence.ms} ms after the kill; from then on nothing changed. Until that fence the buffer is "
+           "{cuda.fence.ms} ms after the kill; after that, nothing changed. Until that fence the buffer is "
            "quarantined."},
           {{below("cuda.late.ms", 0.201), equal("cuda.late.after_fence", 0)},
            "No change was observed after the kill; the pidfd reported the death {cuda.fence.ms} ms after "
@@ -73,8 +75,8 @@ const lesson frames_lesson{
          "gpu",
          true,
          {{{equal("cuda.frames.got", 20), equal("cuda.frames.wrong", 0)},
-           "All {cuda.frames.got} frames were received complete: the successor wrote the dead producer's "
-           "frame again, {cuda.again.ms} ms after its start."}}},
+           "All {cuda.frames.got} frames were received complete. The successor wrote the dead producer's "
+           "frame again, {cuda.again.ms} ms after the successor's start."}}},
     }};
 
 }  // namespace carousel::lab

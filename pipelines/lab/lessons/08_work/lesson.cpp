@@ -25,10 +25,11 @@ const lesson work_lesson{
          "cpu",
          true,
          {{{above("naive.missing", 0), below("naive.missing", 5)},
-           "{naive.missing} tasks were never done, and it is unknown which: the index records no owner.",
+           "{naive.missing} tasks were never done, and it is unknown which ones, because the index records "
+           "no owner.",
            1},
           {{equal("naive.missing", 0)},
-           "All were done: here the two workers were killed after their last task.",
+           "All were done, because here the two workers were killed after their last task.",
            0}}},
         {"a work queue of a space",
          "",
@@ -52,14 +53,14 @@ const lesson work_lesson{
            "{cuda.naive.missing} tasks were never done: those that the eight threads of each of the "
            "{cuda.naive.killed} killed processes had taken."},
           {{equal("cuda.naive.missing", 0)},
-           "All were done: here the two workers were killed after their last task."}}},
+           "All were done, because here the two workers were killed after their last task."}}},
         {"CUDA: kernels that claim from a space's work queue",
          "",
          "gpu",
          true,
          {{{equal("cuda.held.killed", 2), equal("cuda.held.once", 200), above("cuda.held.again", 0)},
            "Each of the 200 tasks was committed once, {cuda.held.again} of them by a second worker after the "
-           "fence of the first: {cuda.held.ms} ms in total. The results are in a block of the space's GPU "
+           "fence of the first, in {cuda.held.ms} ms in total. The results are in a block of the space's GPU "
            "memory and are passed by its offset."},
           {{equal("cuda.held.killed", 2), equal("cuda.held.once", 200), equal("cuda.held.again", 0)},
            "Each of the 200 tasks was committed once, in {cuda.held.ms} ms; the two killed workers had no "

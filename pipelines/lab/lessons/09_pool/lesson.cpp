@@ -24,26 +24,26 @@ const lesson pool_lesson{
          "cpu",
          true,
          {{{equal("given.whole", 1)},
-           "The block arrived intact although its sender was dead: only its offset is sent, and the block "
-           "belongs to the queue until it is received."}}},
+           "The block arrived intact although its sender was dead, because only the block's offset is sent, "
+           "and the block belongs to the queue until it is received."}}},
         {"a bitmap in shared memory",
          "Set the bit to allocate, clear it to free.",
          "cpu",
          true,
          {{{equal("naive.served", 16), equal("naive.left", 0)},
-           "{naive.served} processes got a block, the others none: bits set by dead processes stay set, "
-           "{naive.left} of 16 blocks are left.",
+           "{naive.served} processes got a block, and the others none, because bits set by dead processes "
+           "stay set; {naive.left} of 16 blocks are left.",
            1},
           {{above("naive.served", 19)},
-           "All twenty got a block: another process clears the bits of the dead processes.",
+           "All twenty got a block, because another process clears the bits of the dead processes.",
            0}}},
         {"a pool of a space",
          "",
          "cpu",
          true,
          {{{equal("held.served", 20), equal("held.free", 16)},
-           "All {held.kills} got a block, and {held.free} of 16 blocks are free: each was returned after its "
-           "owner's fence, within {held.longest_us} us at most."}}},
+           "All {held.kills} got a block, and {held.free} of 16 blocks are free. Each block was returned "
+           "after its owner's fence, within {held.longest_us} us at most."}}},
     }};
 
 }  // namespace carousel::lab

@@ -24,7 +24,8 @@ const lesson semaphore_lesson{
          "cpu",
          false,
          {{{equal("turns.well", 1), equal("turns.count", 2000)},
-           "2000 turns of {turns.us} us, and the counter is {turns.count}: one process at a time."}}},
+           "2000 turns took {turns.us} us each, and the counter is {turns.count}, because only one process "
+           "at a time had the permit."}}},
         {"a wait with a timeout",
          "",
          "cpu",
@@ -35,8 +36,8 @@ const lesson semaphore_lesson{
          "cpu",
          true,
          {{{equal("naive.again", 0)},
-           "No process got it within this lesson's timeout of one second, and none ever will: the counter "
-           "does not record its owner.",
+           "No process got it within this lesson's timeout of one second, and none ever will, because the "
+           "counter does not record its owner.",
            2},
           {{equal("naive.again", 1)}, "The permit was returned.", 0}}},
         {"a permit of a space whose holder is dead",
@@ -44,8 +45,8 @@ const lesson semaphore_lesson{
          "cpu",
          true,
          {{{equal("killed.again", 1), equal("killed.free", 1)},
-           "The next process had it {killed.us} us after the kill, and only once: when the end of the holder "
-           "is certain, its permit is freed."}}},
+           "The next process got the permit {killed.us} us after the kill, and only once: a permit is freed "
+           "when the end of its holder is certain."}}},
     }};
 
 }  // namespace carousel::lab

@@ -45,7 +45,7 @@ const lesson descriptors_lesson{
          "shm",
          true,
          {{{equal("sysv.left", 1), equal("posix.left", 1)},
-           "Both remained unused until they are removed by hand or the machine restarts."}}},
+           "Both remain in memory, unused, until they are removed by hand or the machine restarts."}}},
         {"one client truncates it",
          "",
          "cpu",
@@ -58,16 +58,16 @@ const lesson descriptors_lesson{
          "gpu",
          true,
          {{{equal("cuda.processes.number", 3), equal("cuda.processes.damaged", 0)},
-           "{cuda.mib} MiB of cuMemCreate; its creator was killed, then each of {cuda.processes.number} "
-           "processes that used it: every word was right. Import {cuda.import.us} us, map {cuda.map.us} "
-           "us."}}},
+           "The creator of {cuda.mib} MiB of cuMemCreate memory was killed, then each of "
+           "{cuda.processes.number} processes that used it, but every word was right. Importing takes "
+           "{cuda.import.us} us, mapping {cuda.map.us} us."}}},
         {"CUDA: memory of a GPU that no process uses",
          "",
          "gpu",
          false,
          {{{above("cuda.held.share", 0.9), below("cuda.freed.share", 0.1)},
-           "While no CUDA process had mapped it, cudaMemGetInfo did not count its {cuda.mib} MiB as free: "
-           "the descriptor holds them. After the descriptor was closed they were free again."},
+           "While no CUDA process had mapped the memory, cudaMemGetInfo did not count its {cuda.mib} MiB as "
+           "free, because the descriptor holds them. After the descriptor was closed, they were free again."},
           {{below("cuda.held.share", 0.1)},
            "While only the descriptor held it, the memory counted as free."}}},
         {"CUDA: a read-only mapping",

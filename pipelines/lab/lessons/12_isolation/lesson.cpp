@@ -31,12 +31,12 @@ const lesson isolation_lesson{
          {{{above("processes.ratio", 0.2), below("processes.ratio", 1.5)},
            "{threads.switch_us} us between threads, {processes.switch_us} between processes, ratio "
            "{processes.ratio}; if each turn reads 2 MiB, {threads.touching_us} and {processes.touching_us}. "
-           "The cost of a switch is the kernel's scheduler, not the change of address space.",
+           "The cost of a switch is caused by the kernel's scheduler, not by the change of address space.",
            0},
           {{above("processes.ratio", 1.5), below("processes.ratio", 3)},
            "{threads.switch_us} us between threads, {processes.switch_us} between processes, ratio "
-           "{processes.ratio}; if each turn reads 2 MiB, {threads.touching_us} and {processes.touching_us}: "
-           "each switch changes the address space and reloads its address translations.",
+           "{processes.ratio}; if each turn reads 2 MiB, {threads.touching_us} and {processes.touching_us}, "
+           "because each switch changes the address space and reloads its address translations.",
            1},
           {{above("processes.ratio", 3), below("processes.ratio", 1000)},
            "{threads.switch_us} us between threads, {processes.switch_us} between processes: this kernel (or "
@@ -47,14 +47,16 @@ const lesson isolation_lesson{
          "cpu",
          false,
          {{{above("process.start_us", 0), above("thread.start_us", 0)},
-           "A process takes {process.start_us} us to fork and reap, a thread {thread.start_us} us. With a "
-           "GPU context it is thousands of times as much: hence standby processes."}}},
+           "A process takes {process.start_us} us to fork and reap, a thread {thread.start_us} us. A process "
+           "with a GPU context takes thousands of times as long, which is the reason for standby "
+           "processes."}}},
         {"a thread writes to an unmapped address",
          "",
          "cpu",
          true,
-         {{{equal("threads.survives", 0)}, "The other thread is also dead: both are in one process."},
-          {{equal("threads.survives", 1)}, "The other thread continued: something here catches SIGSEGV."}}},
+         {{{equal("threads.survives", 0)}, "The other thread is also dead, because both are in one process."},
+          {{equal("threads.survives", 1)},
+           "The other thread continued, because something here catches SIGSEGV."}}},
         {"a process writes to an unmapped address",
          "",
          "cpu",
@@ -67,11 +69,11 @@ const lesson isolation_lesson{
          "gpu",
          false,
          {{{above("cuda.slices.ratio", 3)},
-           "{cuda.slices.hop_us} us from a kernel of one process to a kernel of another; within one process "
-           "{cuda.one.hop_us}. The whole GPU switches between the processes."},
+           "A hop takes {cuda.slices.hop_us} us from a kernel of one process to a kernel of another, and "
+           "{cuda.one.hop_us} us within one process. The whole GPU switches between the processes."},
           {{above("cuda.slices.ratio", 0.3), below("cuda.slices.ratio", 3.001)},
-           "{cuda.slices.hop_us} us, within one process {cuda.one.hop_us}: on this driver they do not wait "
-           "for a time slice. Check whether MPS is on."}}},
+           "A hop takes {cuda.slices.hop_us} us, and {cuda.one.hop_us} us within one process: on this driver "
+           "the kernels do not wait for a time slice. Check whether MPS is on."}}},
         {"CUDA: a context's memory",
          "",
          "gpu",
@@ -86,25 +88,28 @@ const lesson isolation_lesson{
            "The faulty process got error {cuda.slices.faulty}; the other process got none and was delayed by "
            "at most {cuda.slices.stall_ms} ms."},
           {{above("cuda.slices.code", 0), above("cuda.slices.faulty", 0)},
-           "The other process got error {cuda.slices.code}: the two shared a context. Check whether MPS is "
-           "on."}}},
+           "The other process got error {cuda.slices.code}, because the two shared a context. Check whether "
+           "MPS is on."}}},
         {"CUDA: a hop under MPS",
          "",
          "mps",
          false,
          {{{above("cuda.mps.hop_us", 0), below("cuda.mps.ratio", 3)},
-           "{cuda.mps.hop_us} us, within one process {cuda.one.hop_us}: no process waits for a time slice."},
+           "A hop takes {cuda.mps.hop_us} us, and {cuda.one.hop_us} us within one process, because no "
+           "process waits for a time slice."},
           {{above("cuda.mps.ratio", 3), below("cuda.mps.ratio", 1000)},
-           "{cuda.mps.hop_us} us, within one process {cuda.one.hop_us}: more than expected."}}},
+           "A hop takes {cuda.mps.hop_us} us, and {cuda.one.hop_us} us within one process, which is more "
+           "than expected."}}},
         {"CUDA: another process's kernel faults, under MPS",
          "MPS clients are isolated from each other.",
          "mps",
          true,
          {{{above("cuda.mps.code", 0), above("cuda.mps.faulty", 0)},
-           "The faulty process got error {cuda.mps.faulty}, and the other process {cuda.mps.code}: every "
-           "client of the server shares the fault. Memory that a process without CUDA holds survives it."},
+           "The faulty process got error {cuda.mps.faulty}, and the other process got {cuda.mps.code}, "
+           "because every client of the server shares the fault. Memory that a process without CUDA holds "
+           "survives it."},
           {{equal("cuda.mps.code", 0), above("cuda.mps.faulty", 0)},
-           "The other process continued: this driver isolates faults of its MPS clients."}}},
+           "The other process continued, because this driver isolates faults of its MPS clients."}}},
     }};
 
 }  // namespace carousel::lab

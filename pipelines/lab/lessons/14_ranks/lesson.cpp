@@ -36,12 +36,12 @@ const lesson ranks_lesson{
          "cpu",
          false,
          {{{below("offset.share", 0.5), above("offset.share", 0)},
-           "{offset.us} us by its offset, with one word of each page changed; {pipe.us} us through a pipe. "
-           "The ratio is {offset.share}.",
+           "It takes {offset.us} us by its offset, with one word of each page changed, and {pipe.us} us "
+           "through a pipe. The ratio is {offset.share}.",
            1},
           {{above("offset.share", 0.5), below("offset.share", 2)},
-           "{offset.us} us by its offset, {pipe.us} us through a pipe: on a busy machine the scheduling of "
-           "the ranks dominates, not the bytes.",
+           "It takes {offset.us} us by its offset and {pipe.us} us through a pipe, because on a busy machine "
+           "the time depends on the scheduling of the ranks, not on the bytes.",
            0},
           {{above("offset.share", 2)}, "{offset.us} us by its offset, {pipe.us} us through a pipe.", 2}}},
         {"process_vm_readv",
@@ -59,8 +59,8 @@ const lesson ranks_lesson{
            "{mpi.us} us for 8 MiB by MPI_Send; passing the offset takes {mpi.share} of that. Open MPI also "
            "copies, with process_vm_readv if permitted."},
           {{above("mpi.share", 1), equal("mpi.wrong", 0)},
-           "{mpi.us} us for 8 MiB by MPI_Send, {offset.us} us by its offset: on a busy machine the ranks "
-           "wait for each other longer than a copy takes."}}},
+           "It takes {mpi.us} us for 8 MiB by MPI_Send and {offset.us} us by its offset, because on a busy "
+           "machine the ranks wait for each other longer than a copy takes."}}},
         {"a rank is killed while it has a block",
          "",
          "cpu",

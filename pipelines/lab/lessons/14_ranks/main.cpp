@@ -235,9 +235,11 @@ void run(const char* self) {
                       execlp("mpirun", "mpirun", "--version", nullptr);
                       return 127;
                   })) == 0;
-    if (!by_mpi) std::printf("Open MPI is not installed here (no mpirun): the ranks are forked processes.\n");
+    if (!by_mpi)
+        std::printf("Open MPI is not installed here (no mpirun), so the ranks are forked processes.\n");
     if (by_mpi && run_job("ring", true, self) != 0) {
-        std::printf("mpirun is installed but could not start four ranks: the ranks are forked processes.\n");
+        std::printf(
+            "mpirun is installed but could not start four ranks, so the ranks are forked processes.\n");
         by_mpi = false;
         while (all.words.try_pop()) {
         }
