@@ -56,9 +56,10 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
     all.push_back(capability(gpu, "memory by fd", flag_of(d, "vmm_posix_fd"), verdict::warn,
                              "memory = \"vmm\", the default",
                              "set memory = \"ipc\" in the pipeline file's [link.STAGE]"));
-    all.push_back(capability(gpu, "memory by handle", flag_of(d, "ipc_memory"), verdict::warn,
-                             "memory = \"ipc\"; its readers are unguarded because they map it for writing",
-                             "keep memory = \"vmm\""));
+    all.push_back(capability(
+        gpu, "memory by handle", flag_of(d, "ipc_memory"), verdict::warn,
+        "memory = \"ipc\"; the readers of such memory are unguarded because they map it for writing",
+        "keep memory = \"vmm\""));
     all.push_back(capability(
         gpu, "IPC events", flag_of(d, "ipc_events"), verdict::warn,
         "how a process detects that another process's frame is complete",
@@ -69,11 +70,11 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
                                    : "CPU rings are unguarded: an out-of-bounds write of a stage on this GPU "
                                      "can corrupt other stages",
                              ""));
-    all.push_back(
-        capability(gpu, "gaps after slots in host memory", gaps, verdict::ok,
-                   gaps ? "a stage's write beyond its slot of a CPU ring ends only that stage"
-                        : "slots of CPU rings that a stage on this GPU fills have canaries instead of gaps",
-                   ""));
+    all.push_back(capability(
+        gpu, "gaps after slots in host memory", gaps, verdict::ok,
+        gaps ? "a stage's write beyond its slot of a CPU ring ends only that stage"
+             : "CPU rings that a stage on this GPU fills have canaries after their slots instead of gaps",
+        ""));
     all.push_back(capability(gpu, "stream memory operations", flag_of(d, "stream_mem_ops"), verdict::ok,
                              "not needed", ""));
 }
@@ -114,7 +115,7 @@ void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
     all.push_back(driver_finding());
     const std::string probe = places.probe.empty() ? executable_folder() + "/carousel-probe" : places.probe;
     if (::access(probe.c_str(), X_OK) != 0) {
-        all.push_back({"CUDA", verdict::warn, fmt::format("{} is missing: GPUs can't be examined", probe),
+        all.push_back({"CUDA", verdict::warn, fmt::format("{} is missing, so GPUs can't be examined", probe),
                        "build the target carousel-probe"});
         return;
     }
@@ -170,7 +171,7 @@ std::vector<finding> findings_of_probe(const std::string& answer) {
     const json j = parse_json_or_discard(answer, json_channel::document);
     if (!j.is_object()) {
         all.push_back({"CUDA", verdict::warn, "the output of carousel-probe is not a JSON object",
-                       "rebuild carousel-probe: it is from another version"});
+                       "rebuild carousel-probe, because it is from another version"});
         return all;
     }
     if (!flag_of(j, "built_with_cuda")) {

@@ -27,7 +27,7 @@ command_action add_doctor_command(const command_parts& p) {
     const auto no_color = std::make_shared<bool>(false);
     p.app.add_flag("--json", p.common.json, "Print JSON");
     p.app.add_flag("--no-color", *no_color, "No ANSI colours");
-    p.app.footer("\nExit code 3 when Carousel can't run here at all.");
+    p.app.footer("\nExit code 3: Carousel can't run here at all.");
     return [no_color](const common_words& c, const cli_environment& env) {
         return report(c.json, *no_color, env);
     };

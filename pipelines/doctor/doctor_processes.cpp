@@ -92,8 +92,8 @@ void examine_mps(std::vector<finding>& all) {
                                 ? "isolation = \"mps\" is unavailable: nvidia-cuda-mps-control is not in PATH"
                                 : fmt::format("isolation = \"mps\" is available ({})", found);
     all.push_back({"MPS", verdict::ok,
-                   can + (daemon ? "; an MPS daemon is running (started by a run, or by this machine's "
-                                   "administrator: stages use only their run's own)"
+                   can + (daemon ? "; an MPS daemon is running (started by a run or by this machine's "
+                                   "administrator; stages use only the daemon of their own run)"
                                  : ""),
                    ""});
 }
@@ -148,7 +148,7 @@ void examine_death_signs(std::vector<finding>& all) {
     all.push_back(
         {"death detection by EOF", soon ? verdict::ok : verdict::warn,
          by_eof < 0 ? "not detected within 2 s" : fmt::format("detected {:.2f} ms after a kill", by_eof),
-         soon ? "" : "the pidfd is used instead: frames wait longer after a stage's death"});
+         soon ? "" : "the pidfd is used instead, so frames wait longer after a stage's death"});
     all.push_back({"death detection by pidfd", by_pidfd >= 0 ? verdict::ok : verdict::fail,
                    !process       ? "pidfd_open: " + why
                    : by_pidfd < 0 ? "not detected within 2 s"

@@ -51,9 +51,9 @@ void examine_memfd(std::vector<finding>& all) {
              fmt::format("memfd_create or sealing failed: {}", errno_text(errno)),
              "CPU rings need sealed memory: use Linux 3.17 or newer and a container that permits it"});
     } else if (::ftruncate(fd.get(), 0) == 0) {
-        all.push_back({"sealed memory", verdict::fail, "a sealed memfd could be shrunk",
-                       "report this kernel's version to Carousel's developers: on it, a faulty stage could "
-                       "end other stages"});
+        all.push_back({"sealed memory", verdict::fail, "a memfd could be shrunk although it was sealed",
+                       "report this kernel's version to Carousel's developers, because a faulty stage could "
+                       "end other stages on this kernel"});
     } else {
         all.push_back({"sealed memory", verdict::ok, "memfds can be sealed against shrinking", ""});
     }
@@ -132,7 +132,7 @@ void examine_machine(std::vector<finding>& all) {
                                   : "the affinity mask of this process allows no more");
     all.push_back({"cores", count >= 2 ? verdict::ok : verdict::warn,
                    fmt::format("{}{} usable", count, limited),
-                   count >= 2 ? "" : "stages share one core: expect few frames per second"});
+                   count >= 2 ? "" : "all stages share one core, so expect few frames per second"});
     const u64 memory = shm::available_host_bytes();
     const auto group = groups.memory();
     all.push_back({"memory", memory >= (u64{1} << 30) ? verdict::ok : verdict::warn,
@@ -242,8 +242,8 @@ void examine_display(std::vector<finding>& all) {
                    fmt::format("libGL {}, libEGL {}", gl ? "yes" : "no", egl ? "yes" : "no"),
                    gl && egl ? "" : "optional, for the viewer: run apt install libgl1 libegl1"});
     const bool ffmpeg = in_path("ffmpeg");
-    all.push_back(
-        {"ffmpeg", verdict::ok, ffmpeg ? "found" : "not found; optional: makes films from the pictures", ""});
+    all.push_back({"ffmpeg", verdict::ok,
+                   ffmpeg ? "found" : "not found; it is optional and makes films from the pictures", ""});
 }
 
 // Runs another program, because this program is not linked with UCX, and because UCX's search for devices may

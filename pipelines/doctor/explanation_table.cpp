@@ -35,12 +35,12 @@ constexpr auto explanations = std::to_array<explanation>({
      "`carousel doctor` lists what is available; --device cpu runs everywhere."},
     {exit_kind, "4",
      "Every frame was delivered, but more frames were given up than allow_dead_letters permits.",
-     "A stage died on the same frame max_attempts times: the frame continued as a tombstone, without a "
+     "A stage died on the same frame max_attempts times, so the frame continued as a tombstone, without a "
      "picture.",
      "The report's dead_letters name frame, stage and cause; --allow-dead-letters N accepts them."},
     {exit_kind, "70", "A stage's work on the GPU failed: an illegal address, a trap, a launch failure.",
-     "The kernel of one stage failed. Its process is replaced, its frames go to the successor, and no other "
-     "stage is affected.",
+     "A kernel of one stage failed. The stage's process is replaced, its frames go to the successor, and no "
+     "other stage is affected.",
      "`carousel run --set 'STAGE.prefix=compute-sanitizer'` names the kernel and the line."},
     {exit_kind, "71", "A stage found that a successor owns its seat, and exited without changing anything.",
      "The stage was stopped, hung, or was under a debugger beyond its deadline, and resumed late.",
@@ -48,23 +48,23 @@ constexpr auto explanations = std::to_array<explanation>({
      "frame_timeout_ms."},
     {exit_kind, "72", "A stage outlived its supervisor, and no supervisor took the run over in time.",
      "The supervisor was killed, and `carousel run FILE` was not started within supervisor_grace_s.",
-     "Start the same file again within that time: the stages continue under the new supervisor. Later, "
-     "`carousel ps --all` shows what is known of the lost run, and `carousel logs --lost` shows its log "
-     "lines."},
+     "Start the same file again within that time, and the stages continue under the new supervisor. After "
+     "that time, `carousel ps --all` shows what is known of the lost run, and `carousel logs --lost` shows "
+     "its log lines."},
     {exit_kind, "73",
-     "Uncaught exception in a stage's own code, or the stage wrote beyond its output slot, into the canary.",
-     "process(), prepare() or finish() has thrown: the log has the exception's text. For a canary, the log "
+     "A stage's own code threw an exception, or wrote beyond the stage's output slot, into the canary.",
+     "process(), prepare() or finish() threw an exception, and the log has its text. For a canary, the log "
      "has the ring and the offset.",
      "Fix the stage. A frame on which it throws each time is given up after max_attempts."},
     {exit_kind, "74",
      "Shared memory can't be used: the control block, a ring, or a socket between processes.",
-     "/dev/shm is full, a limit of processes, memory or descriptors blocked a start for 8 s, or a program "
+     "/dev/shm is full, a limit on processes, memory or descriptors blocked a start for 8 s, or a program "
      "comes from a build with another layout.",
      "The message has the error and the limit. Check `df /dev/shm`, pids.max and `ulimit -n`, `-u`, `-v`, "
      "`-s`; `carousel clean` removes leftovers."},
     {exit_kind, "75", "Pictures, a ledger or a report can't be written, or a ledger can't be read.",
      "The disk is full, permission is missing, or a FIFO has no reader.",
-     "A run pauses and continues when there is room: free some space, or write no pictures (--out '')."},
+     "The run is paused until there is room: free some space, or write no pictures (--out '')."},
     {exit_kind, "76", "A process has returned its frames, for other instances of its stage.",
      "The process (carousel-remote) represents instances on another host, which is unreachable, has "
      "restarted or is late.",
@@ -77,8 +77,8 @@ constexpr auto explanations = std::to_array<explanation>({
     {exit_kind, "130", "Ended by Ctrl-C (128 + signal 2).",
      "Frames in flight were delivered; a second Ctrl-C does not wait for them.", "Nothing."},
     {exit_kind, "137", "Ended by SIGKILL (128 + signal 9).",
-     "A user killed the process, or the kernel did because memory ran out; for a stage, the log names the "
-     "second cause.",
+     "A user killed the process, or the kernel did because memory ran out. If the kernel killed a stage, the "
+     "log names that cause.",
      "A stage is restarted automatically. To replace a supervisor, start the file again."},
     {exit_kind, "139", "Ended by SIGSEGV (128 + signal 11): an invalid memory access on the CPU.",
      "A fault in the stage's own code; its frames go to its successor.",
@@ -90,49 +90,50 @@ constexpr auto explanations = std::to_array<explanation>({
      "`carousel up -d` runs in the background; `nohup carousel run` ignores the signal."},
     {exit_kind, "131", "Ended by SIGQUIT (128 + signal 3).", "A user pressed Ctrl-\\.", "Nothing."},
     {exit_kind, "132", "Ended by SIGILL (128 + signal 4): an instruction that this processor does not have.",
-     "A program that was built for another processor.", "Build it on this machine, or for an older one."},
+     "A program that was built for another processor.",
+     "Build it on this machine, or for an older processor."},
     {exit_kind, "134", "Ended by SIGABRT (128 + signal 6): abort(), an assertion, or a broken heap.",
      "A fault in the stage's own code; its frames go to its successor.",
      "`carousel logs STAGE` shows its last output."},
-    {exit_kind, "135", "Ended by SIGBUS (128 + signal 7): access to a mapping without memory underneath.",
+    {exit_kind, "135", "Ended by SIGBUS (128 + signal 7): access to a mapping that no memory backs.",
      "A file or shared memory was truncated, or was read before it had a size.",
      "`carousel lab order` shows such a case; Carousel's own memory is sealed against truncation."},
     {exit_kind, "136", "Ended by SIGFPE (128 + signal 8): a division of integers by zero.",
      "A fault in the stage's own code; its frames go to its successor.",
      "`carousel logs STAGE`, then a debugger."},
-    {exit_kind, "141", "Ended by SIGPIPE (128 + signal 13): the pipe that it writes to has no reader.",
-     "The output went to a program that has ended, like head.", "Nothing."},
+    {exit_kind, "141", "Ended by SIGPIPE (128 + signal 13): the process wrote to a pipe that has no reader.",
+     "The output went to a program that has ended, for example head.", "Nothing."},
     {exit_kind, "143", "Ended by SIGTERM (128 + signal 15).",
      "A `kill` or a batch system ended the run before the last frame of --frames; each frame that was begun "
      "is delivered.",
-     "The last lines and the report (ended_early) have the number of frames. --first N continues from "
+     "The last lines and the report (ended_early) have the number N of frames. --first N continues from "
      "there."},
 
     {cuda_kind, "cudaErrorInvalidResourceHandle",
      "The handle of memory or of an event can't be opened, or a stream or event belongs to another context.",
-     "The exporter of a legacy handle has died: processes that have opened the handle can still use it, "
-     "others can no longer open it.",
+     "The exporter of a legacy handle has died. Processes that opened the handle before can still use the "
+     "memory, but other processes can no longer open the handle.",
      "Use memory by descriptor (memory = \"vmm\", the default): it exists as long as any process holds it."},
     {cuda_kind, "cudaErrorDeviceUninitialized",
      "In Carousel: an IPC handle was opened in the process that exported it.",
      "A program opened its own handle, for example in a test. The importer must be another process.",
      "Use the existing pointer. For a second mapping in one process, use VMM memory and map it twice."},
     {cuda_kind, "cudaErrorInvalidValue",
-     "From cudaIpcGetMemHandle: this memory can't be exported that way. From a memset or copy: the memory is "
-     "mapped read-only.",
+     "If cudaIpcGetMemHandle failed, this memory can't be exported that way. If a memset or copy failed, the "
+     "memory is mapped read-only.",
      "Managed memory, memory of cudaMallocAsync, host memory and VMM memory have no legacy handle.",
      "Export memory of cudaMalloc, or export VMM memory by its descriptor."},
     {cuda_kind, "cudaErrorIllegalAddress",
      "A kernel accessed memory that is not mapped, or wrote to memory that is mapped read-only.",
-     "With one context per stage, only the faulty stage: exit code 70. Under MPS, every client of that GPU "
-     "gets the error, whichever client caused it.",
+     "With one context per stage, only the faulty stage gets the error (exit code 70). Under MPS, every "
+     "client of that GPU gets it, whichever client caused it.",
      "Run the stage under compute-sanitizer. Under MPS the domain is renewed, and the frames in progress "
      "are processed again."},
     {cuda_kind, "cudaErrorLaunchFailure",
-     "A kernel ended by a trap, a misaligned access or a fault of the hardware.",
-     "The same as cudaErrorIllegalAddress. Under MPS, every client gets this error after another client's "
-     "trap.",
-     "Run the stage that died first under compute-sanitizer: `carousel logs` has the order."},
+     "A trap, a misaligned access or a fault of the hardware ended a kernel.",
+     "The causes are the same as for cudaErrorIllegalAddress. Under MPS, every client gets this error after "
+     "another client's trap.",
+     "`carousel logs` shows which stage died first. Run that stage under compute-sanitizer."},
     {cuda_kind, "cudaErrorInitializationError",
      "CUDA was used in the child of a process that had used CUDA before the fork.",
      "A stage forked, for example by a Python pool with the start method fork.",
@@ -140,19 +141,19 @@ constexpr auto explanations = std::to_array<explanation>({
     {cuda_kind, "cudaErrorMapBufferObjectFailed",
      "Memory or an event of another process could not be mapped.",
      "The exporter has ended, is in another MPS domain, or uses a GPU that this process can't see.",
-     "For an event, nothing: its frames are committed only by their owner. For memory, see `carousel "
-     "doctor`."},
+     "For an event, nothing: the frames that it marks are committed by their owner only. For memory, see "
+     "`carousel doctor`."},
     {cuda_kind, "cudaErrorDevicesUnavailable", "The GPU refuses new contexts.",
-     "The compute mode is exclusive, or an MPS server has faulted and not ended yet.",
+     "The compute mode is exclusive, or an MPS server has faulted but has not ended yet.",
      "The supervisor renews its own domain. Otherwise check `nvidia-smi -q -d COMPUTE`, or end the other MPS "
      "daemon."},
     {cuda_kind, "cudaErrorMemoryAllocation", "Out of memory on the GPU.",
-     "The rings, the assets and one context per stage (about half a GB each) need more than is free.",
+     "The rings, the assets and one context per stage (about half a GB each) need more memory than is free.",
      "`carousel run FILE --dry-run` lists the memory needed. Use a smaller size, window or in_flight, or "
      "isolation = \"mps\"."},
     {cuda_kind, "cudaErrorNotReady",
-     "The work before an event is not complete. If the process that recorded the event has died, it never "
-     "will be.",
+     "The work before an event is not complete. If the process that recorded the event has died, the work "
+     "never will be complete.",
      "Carousel never waits for another process's event: it queries the event, and the job word is "
      "authoritative.",
      "In your own program, never let a stream wait for an event of a process that may die."},
@@ -165,25 +166,26 @@ constexpr auto explanations = std::to_array<explanation>({
 
     {job_kind, "IDLE", "The job is free; no process has started this version of it.",
      "The stage is between two frames.", "Nothing."},
-    {job_kind, "OPEN", "A frame is claimed; the stage is in process() or has not begun.",
+    {job_kind, "OPEN", "A frame is claimed, and the stage is in process() or has not begun the frame.",
      "If the process dies in this state, the frame returns to the queue, because it was not submitted.",
      "Nothing."},
-    {job_kind, "SUBMITTED", "All work is enqueued and its event recorded; the device may still write.",
-     "If the process dies in this state, consumers that have seen the event complete may commit; otherwise "
-     "the frame is processed again.",
+    {job_kind, "SUBMITTED",
+     "All work is enqueued, and its event is recorded, but the device may still write.",
+     "If the process dies in this state, a consumer that has observed the event as complete may commit the "
+     "frame. If there is none, the frame is processed again.",
      "Nothing."},
     {job_kind, "COMMITTED", "The frame is committed: no process death can undo it.",
      "The supervisor, or any process that finds the word, completes the owner's remaining steps.",
      "Nothing."},
     {job_kind, "ABORTED", "The supervisor has taken the frame from a dead, hung or replaced process.",
-     "The process's leased frames return to the queue; the slot that it was writing is quarantined until its "
-     "fence.",
+     "The frames that the process had leased return to the queue. The slot that it was writing is "
+     "quarantined until the process's fence.",
      "Nothing."},
     {job_kind, "DAMAGED",
      "One bit of the word is wrong because of a wild write. No process acts on the word.",
      "The supervisor repairs the word from other words, or rebuilds the block; `carousel logs` names the "
      "word.",
-     "Find the stage that wrote there: run it under compute-sanitizer or with the asan preset."},
+     "To find the stage that wrote there, run stages under compute-sanitizer or with the asan preset."},
     {slot_kind, "FREE", "A free buffer.", "The buffer waits for a producer.", "Nothing."},
     {slot_kind, "FILL", "A buffer that a job writes.", "No process reads it before the job is COMMITTED.",
      "Nothing."},
@@ -192,16 +194,16 @@ constexpr auto explanations = std::to_array<explanation>({
      "A ring full of READY slots has a slow reader: `carousel ps` names the bottleneck."},
     {slot_kind, "QUARANTINED", "A buffer that device work of a dead process may still be writing.",
      "The buffer becomes free after the fence, when the process and its context are gone.",
-     "Nothing: spare buffers are used meanwhile. If many stay quarantined, a process can't be ended (state "
-     "D)."},
+     "Nothing: spare buffers are used meanwhile. If many buffers stay quarantined, a process can't be ended "
+     "(state D)."},
     {slot_kind, "DAMAGED",
      "One bit of the word is wrong because of a wild write. No process acts on the word.",
      "The supervisor repairs the word from other words, or rebuilds the block; `carousel logs` names the "
      "word.",
-     "Find the stage that wrote there: run it under compute-sanitizer or with the asan preset."},
+     "To find the stage that wrote there, run stages under compute-sanitizer or with the asan preset."},
     {lease_kind, "WAIT", "No reader has taken this frame from the ring yet.",
      "The frame waits for a reader of that group.", "Nothing."},
-    {lease_kind, "LEASED", "A reader's job works on this frame.", "Its job word has the progress.",
+    {lease_kind, "LEASED", "A reader's job works on this frame.", "The job's word has the progress.",
      "Nothing."},
     {lease_kind, "DONE", "That group has finished with the frame.",
      "When all blocking groups have finished, the slot is freed.", "Nothing."},
@@ -211,7 +213,7 @@ constexpr auto explanations = std::to_array<explanation>({
      "One bit of the word is wrong because of a wild write. No process acts on the word.",
      "The supervisor repairs the word from other words, or rebuilds the block; `carousel logs` names the "
      "word.",
-     "Find the stage that wrote there: run it under compute-sanitizer or with the asan preset."},
+     "To find the stage that wrote there, run stages under compute-sanitizer or with the asan preset."},
 
     {seat_kind, "starting", "Its process runs and has not delivered a frame yet.",
      "Loading a GPU context, kernels and assets takes time; frames wait in the ring meanwhile.",
@@ -230,12 +232,13 @@ constexpr auto explanations = std::to_array<explanation>({
      "`carousel logs STAGE` shows the cause of death."},
     {seat_kind, "failed",
      "The stage is not started again, because of its number of deaths, its exit code or its restart policy.",
-     "If a required stage fails, the run ends with code 1; without an optional one, it continues.",
+     "If a required stage fails, the run ends with code 1; if an optional one fails, the run continues.",
      "See `carousel logs STAGE`; after the repair, run `carousel up STAGE`."},
     {seat_kind, "down", "A user ended the stage by `carousel down STAGE`.",
      "The ring fills, and its producers wait.", "`carousel up STAGE`."},
     {seat_kind, "vacant", "A port (run = \"port\") that no program has opened.",
-     "No program has opened the port yet, or the program that had it has left or died. The pipeline waits.",
+     "No program has opened the port yet, or the program that had opened it has left or died. The pipeline "
+     "waits.",
      "Start the program: it calls carousel::open(RUN).writer(PORT) or .reader(PORT); in Python, "
      "carousel.open."},
     {seat_kind, "done", "The stage has finished: it has processed every frame of the run.",
@@ -245,14 +248,14 @@ constexpr auto explanations = std::to_array<explanation>({
 
     {process_kind, "absent", "No process uses this entry.",
      "The seat's process has ended and its successor has not started.", "Nothing."},
-    {process_kind, "dying", "Its words are aborted, and the process has not ended yet.",
+    {process_kind, "dying", "The process's words are aborted, but it has not ended yet.",
      "The process is between its death (or deadline) and its fence.",
      "Nothing: with a GPU context it takes about a tenth of a second."},
     {process_kind, "dead", "The process has ended, and none of its work can write any more.",
      "The process has passed its fence; the entry has not been reused yet.", "Nothing."},
 
     {death_kind, "deadline missed", "The supervisor killed it because a frame exceeded its deadline.",
-     "The process hung, was stopped by a signal, or takes longer than frame_timeout_ms.",
+     "The process hung, was stopped by a signal, or took longer than frame_timeout_ms.",
      "See `carousel logs STAGE`; if the stage is healthy but slow, raise frame_timeout_ms."},
     {death_kind, "not ready in time", "The supervisor killed it because it did not finish its start in time.",
      "prepare() hangs or takes longer than the 30 s limit.", "`carousel logs STAGE` shows how far it got."},
@@ -273,8 +276,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "context."},
     {death_kind, "moved into or out of its MPS domain",
      "The supervisor ended it to restart its stage in the MPS domain or in its own GPU context.",
-     "A fault of the domain does not identify the stage at fault: the stages that had work in it are run "
-     "alone, one by one.",
+     "A fault of the domain does not identify the stage at fault, so the stages that had work in the domain "
+     "are run alone, one by one.",
      "Nothing: its frames go to its successor. `carousel logs` shows which stage faulted while "
      "it ran alone."},
 
@@ -324,30 +327,30 @@ constexpr auto explanations = std::to_array<explanation>({
      "It is counted from the ledgers' marks.",
      "More than 0 is a bug in Carousel: keep the report, and report the bug."},
     {log_kind, "torn",
-     "A buffer changed while it was read; the device detected it by the buffer's status word.",
+     "A buffer changed while it was read; the device detected the change by the buffer's status word.",
      "A wild write of a stage, or a bug in Carousel.",
      "Run the stages that use that ring under compute-sanitizer."},
     {log_kind, "given up",
      "A frame on which a stage has died max_attempts times; it continues as a tombstone.",
      "The sinks' ledgers record the frame; a stage receives it only with wants_tombstones.",
      "The report's dead_letters have frame, stage and cause; `carousel replay --dead-letter N` runs the "
-     "stage on it."},
+     "stage on that frame."},
     {log_kind, "tombstone",
      "A frame without a payload: it was given up after max_attempts, by this stage or upstream.",
      "The runner records the frame; finish() of a stage receives it only with wants_tombstones.",
      "See `given up`."},
     {log_kind, "dead letter", "See `given up`.",
-     "Each has an entry in the report; the frame is kept in the run's runtime directory.",
+     "Each dead letter has an entry in the report; its frame is kept in the run's runtime directory.",
      "--allow-dead-letters N accepts N of them."},
-    {log_kind, "from_capture_ms", "The latency of frames from their capture to the commit of their sink.",
+    {log_kind, "from_capture_ms", "The latency of frames, from their capture until a sink commits them.",
      "Measured if a source sets the capture time of its frames; end_to_end_ms starts when the source accepts "
      "the frame.",
      "If it is much longer than end_to_end_ms, frames wait before they reach the source."},
     {log_kind, "frame headers",
-     "The data of frames in addition to their planes, on pages of the stage that produces them.",
-     "Another stage made a wild write to them: the write ends the stage that made it, and the frame stays "
+     "Data that frames have in addition to their planes, on pages of the stage that produces the frames.",
+     "Another stage made a wild write to these pages. The write ends that other stage, and the frame stays "
      "intact.",
-     "Run that stage under compute-sanitizer or with the asan preset to find the write."},
+     "Run the stage that wrote under compute-sanitizer or with the asan preset to find the write."},
     {log_kind, "lost run",
      "A run whose supervisor died and which no other supervisor took over within supervisor_grace_s.",
      "Its logs, its deaths and an account from its sinks' ledgers are saved by its last stage, by the next "
@@ -382,7 +385,7 @@ constexpr auto explanations = std::to_array<explanation>({
     {client_kind, "attached", "A program has the space open.", "`carousel ps` shows what it holds.",
      "Nothing."},
     {client_kind, "dead",
-     "The client's connection has ended, but the client may still be running: it keeps what it holds.",
+     "The client's connection has ended, but the client may still be running, so it keeps what it holds.",
      "A program was killed or is ending.",
      "Nothing: after the client's fence, everything that it held is returned."},
     {client_kind, "fenced", "The program has ended; everything that it held is being returned.",
@@ -393,24 +396,26 @@ constexpr auto explanations = std::to_array<explanation>({
      "They are returned when the client ends, at the latest.", "Nothing."},
     {space_kind, "in line", "This client waits for a permit; permits are granted in order of arrival.",
      "All permits of the semaphore are taken.", "`carousel ps` shows which clients have them."},
-    {space_kind, "tombs", "Places of a queue that a process had claimed and not filled when it died.",
+    {space_kind, "tombs", "Places of a queue that a process had claimed but not filled when it died.",
      "They are counted and freed; no pushed element is lost.", "Nothing."},
     {space_kind, "lost",
-     "Elements of a queue that a process had popped when it died: pop() delivers at most once.",
-     "These elements are counted after the fence of that process, which may have acted upon them.",
+     "Elements of a queue that a process had popped when it died; they are not delivered again, because "
+     "pop() delivers at most once.",
+     "These elements are counted after the fence of that process; it may have acted on them before.",
      "Use lease() and commit() if each element must be delivered."},
     {space_kind, "cells claimed", "Places of a queue that this client is writing.",
      "Later elements wait until these are published or their client has ended.",
      "If a claim persists, the client is stopped or hangs."},
     {space_kind, "cells popping", "Elements of a queue that this client is copying out.",
      "The state lasts only for an instant.", "Nothing."},
-    {space_kind, "cells leased", "Elements of a queue that this client has leased and not committed.",
+    {space_kind, "cells leased", "Elements of a queue that this client has leased but not committed.",
      "They are delivered again if the client dies.",
      "Many long leases fill the queue: commit or return them."},
-    {space_kind, "travelling", "Blocks of a pool that are in a queue: they belong to the queue's cell.",
+    {space_kind, "travelling",
+     "Blocks of a pool that are in a queue. Each block belongs to a cell of the queue.",
      "The block is between send() and receive().", "Nothing."},
     {space_kind, "dead_letters",
-     "Tasks of a work queue that were given up: max_attempts workers died on them or failed.",
+     "Tasks of a work queue that were given up because max_attempts workers died or failed on them.",
      "No worker claims them any more.", "Remove them by take_dead_letter(), and inspect their contents."},
 });
 

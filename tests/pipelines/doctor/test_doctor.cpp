@@ -101,11 +101,12 @@ TEST_CASE("any answer of the probe is converted to findings") {
     CHECK(of_name(one, "cuda:0 memory by fd").status == verdict::ok);
     CHECK(of_name(one, "cuda:0 IPC events").status == verdict::warn);
     CHECK_FALSE(of_name(one, "cuda:0 IPC events").remedy.empty());
-    CHECK_THAT(of_name(one, "cuda:0 memory by handle").found, contains("readers are unguarded"));
+    CHECK_THAT(of_name(one, "cuda:0 memory by handle").found,
+               contains("readers of such memory are unguarded"));
     CHECK_THAT(of_name(one, "cuda:0 guarded inputs in host memory").found,
                contains("yes: an out-of-bounds write") && contains("ends only that stage"));
     CHECK_THAT(of_name(one, "cuda:0 gaps after slots in host memory").found,
-               contains("no: slots of CPU rings") && contains("have canaries instead of gaps"));
+               contains("no: CPU rings") && contains("canaries after their slots instead of gaps"));
     const auto other = findings_of_probe(
         R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
         "devices":[{"ordinal":0,"name":"A","read_only_host":false,"same_host_address":true,"peers":[]}]})");
