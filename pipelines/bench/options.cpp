@@ -205,7 +205,8 @@ void add_bench_options(CLI::App& app, bench_texts& t) {
     app.add_option("--path", t.path,
                    "Raster path for all triangles: automatic | small | medium | large [automatic]")
         ->take_last();
-    app.add_option("--peer", t.peer, "Another renderer to draw with, in turn: opengl")->take_last();
+    app.add_option("--peer", t.peer, "Second renderer, measured alternately with this one: opengl")
+        ->take_last();
     app.add_option("--json", t.json, "Write the results as JSON to FILE [stdout]")
         ->type_name("[FILE]")
         ->expected(0, 1);
@@ -276,7 +277,7 @@ void require_bench_command(const std::string& what) {
 
 void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
     app.add_option("FILE", t.file, "Pipeline file (TOML)")->required();
-    app.add_option("--against", t.against, "Also measure this other build, in turn")
+    app.add_option("--against", t.against, "Also measure this other build, alternately")
         ->type_name("BUILD")
         ->take_last();
     app.add_option("--rounds", t.rounds, "Runs of each mode, size and build [5]")

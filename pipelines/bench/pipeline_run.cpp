@@ -278,9 +278,8 @@ std::string programs_of(const std::string& build) {
         if (::access((folder / "carousel").c_str(), X_OK) == 0)
             return absolute_path(folder).lexically_normal().string();
     throw config_error(
-        fmt::format("--against {0}: no program \"carousel\" in {0} nor in {0}/bin; expected a build folder "
-                    "(build the target "
-                    "`programs`) or the prefix of `cmake --install`",
+        fmt::format("--against {0}: neither {0} nor {0}/bin contains the program \"carousel\"; expected a "
+                    "build folder (build the target `programs`) or the prefix of `cmake --install`",
                     build));
 }
 

@@ -70,7 +70,7 @@ bool difference::beyond_noise(f64 resolution_percent) const noexcept {
 }
 
 std::string verdict_on_rate(const difference& d, f64 resolution_percent) {
-    if (!d.known) return "no verdict: an interval needs at least two rounds";
+    if (!d.known) return "no verdict, because a confidence interval needs at least two rounds";
     if (!d.beyond_noise(resolution_percent))
         return fmt::format("no difference beyond noise ({:+.1f} %, 95 %: {:+.1f} to {:+.1f})", d.percent,
                            d.low, d.high);

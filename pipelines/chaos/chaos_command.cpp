@@ -90,7 +90,7 @@ command_action add_chaos_command(const command_parts& p) {
         ->check(CLI::PositiveNumber);
     app.add_option("--duration", a->duration, "End after S seconds [30, without --count]")->type_name("S");
     app.add_option("--count", a->count, "End after N faults")->type_name("N");
-    app.add_option("--rate", a->rate, "Faults per second; 0: the next as soon as all stages run again [2]")
+    app.add_option("--rate", a->rate, "Faults per second; 0: each fault as soon as all stages run again [2]")
         ->type_name("R");
     app.add_option("--faults", a->faults,
                    fmt::format("List of {} [all that are available]", fmt::join(chaos::fault_names(), ",")))

@@ -17,8 +17,7 @@ std::string why_none(fault f, const std::string& file) {
                            file);
     const std::string dry_run_hint = fmt::format("(for the cause see `carousel run {} --dry-run`)", file);
     if (needs_input(f))
-        return fmt::format("no stage of {} has an input that is guarded {}; choose other faults", file,
-                           dry_run_hint);
+        return fmt::format("no stage of {} has a guarded input {}; choose other faults", file, dry_run_hint);
     if (needs_output(f))
         return fmt::format(
             "no stage of {} has gaps or canaries after the slots of its rings {}; choose other faults", file,

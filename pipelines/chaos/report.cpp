@@ -175,7 +175,7 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     const json mps = r.value("mps", json());
     if (mps.is_object() && mps.value("abandoned", false))
         out.push_back(fmt::format(
-            "the MPS domain was abandoned after it had ended {} times: later faults were not tested in it",
+            "the MPS domain was abandoned after it had ended {} times, so later faults were not tested in it",
             mps.value("domain_faults", u64{0})));
     if (!j.untouched.empty()) {
         const recovery& first = j.untouched.front();
@@ -304,18 +304,18 @@ std::string report_text(const json& r) {
         shown("lost"), shown("repeated"), shown("torn"), shown("dead_letters"), shown("untouched_deaths"));
     if (r["calm"].is_object()) {
         const json& calm = r["calm"];
-        text +=
-            r["image_hash"].is_null() && calm["image_hash"].is_null()
-                ? fmt::format(
-                      "image_hash not compared (no sink records hashes): compared by count, {} frames, {} in "
-                      "the fault-free run",
-                      shown("frames"), calm["frames"].dump())
-            : r["not_comparable"].is_string()
-                ? fmt::format(
-                      "image_hash not compared ({}): compared by count, {} frames, {} in the fault-free run",
-                      r["not_comparable"].get<std::string>(), shown("frames"), calm["frames"].dump())
-                : fmt::format("image_hash {}, in the fault-free run {}", shown("image_hash"),
-                              calm["image_hash"].dump());
+        text += r["image_hash"].is_null() && calm["image_hash"].is_null()
+                    ? fmt::format(
+                          "image_hash not compared (no sink records hashes); frames counted instead: {}, and "
+                          "{} in the fault-free run",
+                          shown("frames"), calm["frames"].dump())
+                : r["not_comparable"].is_string()
+                    ? fmt::format(
+                          "image_hash not compared ({}); frames counted instead: {}, and {} in the "
+                          "fault-free run",
+                          r["not_comparable"].get<std::string>(), shown("frames"), calm["frames"].dump())
+                    : fmt::format("image_hash {}, in the fault-free run {}", shown("image_hash"),
+                                  calm["image_hash"].dump());
         text += fmt::format("; {:.1f} frames/s, in the fault-free run {:.1f}\n",
                             r.value("frames_per_second", 0.0), calm["frames_per_second"].get<f64>());
     }
@@ -331,7 +331,7 @@ std::string report_text(const json& r) {
         ready + fresh > 0)
         text += fmt::format(
             "standbys took over {} times; {} times no standby could ({} not started yet, {} starting, {} not "
-            "used because the process before had delivered no frame)\n",
+            "used because the previous process had delivered no frame)\n",
             ready, fresh, missed.value("none", 0), missed.value("starting", 0), missed.value("untried", 0));
     for (const json& f : r["failures"]) text += "FAILED: " + f.get<std::string>() + "\n";
     return text;

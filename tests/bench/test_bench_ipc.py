@@ -88,7 +88,7 @@ class BenchIpc(unittest.TestCase):
             self.assertIn(expected, done.stderr)
         done = self.bench("--quick", "--tables", "gpu-memory,gpu-hops,gpu-primitives")
         self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn("has only GPU tables", done.stderr)
+        self.assertIn("names only GPU tables", done.stderr)
         self.assertEqual(self.bench("--quick", "--json", os.path.join(self.folder, "none", "r.json")).returncode, 75)
 
 

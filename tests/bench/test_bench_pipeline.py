@@ -175,7 +175,7 @@ class BenchPipeline(unittest.TestCase):
 
     def test_what_cannot_be_measured_is_refused_before_anything_is_started(self):
         began = time.monotonic()
-        for words, code, expected in (((DEMO, "--against", self.folder), 2, 'no program "carousel"'), (("none.toml",), 2, "none.toml"),
+        for words, code, expected in (((DEMO, "--against", self.folder), 2, 'contains the program "carousel"'), (("none.toml",), 2, "none.toml"),
                                       ((DEMO, "--modes", "mps", "--device", "cpu"), 3, "MPS needs a GPU"),
                                       ((DEMO, "--set", "vertex.inflight=2"), 2, "in_flight"), ((DEMO, "--secnds", "2"), 2, '"--seconds"'),
                                       ((DEMO, "--json", os.path.join(self.folder, "no", "r.json")), 75, "r.json")):

@@ -115,7 +115,8 @@ TEST_CASE("A poll reads the output of ps, and an older ps has no counts") {
 
 TEST_CASE("A build is a build folder or an installed prefix") {
     const carousel::scratch_folder folder;
-    REQUIRE_THROWS_WITH(programs_of(folder.path.string()), test::contains("no program \"carousel\""));
+    REQUIRE_THROWS_WITH(programs_of(folder.path.string()),
+                        test::contains("contains the program \"carousel\""));
 }
 
 TEST_CASE("The table ends with its cells and verdicts, an unmeasured GPU is left out") {

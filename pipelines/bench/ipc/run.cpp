@@ -46,7 +46,8 @@ ipc_bench_result run_ipc_bench(const ipc_bench_options& o, const std::string& pr
     const bool gpu_alone = std::all_of(o.tables.begin(), o.tables.end(),
                                        [](const std::string& t) { return t.starts_with("gpu-"); });
     if (no_gpu != r.gpu.missing.end() && gpu_alone)
-        throw device_error("bench ipc: --tables has only GPU tables, and there is no GPU: " + no_gpu->second);
+        throw device_error("bench ipc: --tables names only GPU tables, but there is no GPU: " +
+                           no_gpu->second);
     return r;
 }
 

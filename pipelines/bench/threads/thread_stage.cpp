@@ -81,9 +81,9 @@ public:
                                                               std::size_t bytes) const override {
         const parameter_schema& named = of_.description_.parameters;
         if (named.type != type || bytes != of_.world_.parameters.size())
-            throw config_error(
-                fmt::format("stage {} reads parameters of type {}, which its configure() does not name",
-                            of_.spec_.name, type));
+            throw config_error(fmt::format(
+                "stage {} reads parameters of type {}, but its configure() does not name that type",
+                of_.spec_.name, type));
         return of_.world_.parameters;
     }
     [[nodiscard]] device::queue& queue() noexcept override { return *of_.queues_[instance_]; }

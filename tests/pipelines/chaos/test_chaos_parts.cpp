@@ -81,7 +81,7 @@ TEST_CASE("chaos: a fault that no stage can take is left out of the plan, and re
     CHECK(choose_kinds({}, {v}, "f.toml") == all_kinds());
     const std::tuple<fault, bool victim::*, const char*> needs[] = {
         {fault::gpu_fault, &victim::on_gpu, "no stage of f.toml runs on a GPU here"},
-        {fault::scribble_input, &victim::guarded, "has an input that is guarded"},
+        {fault::scribble_input, &victim::guarded, "has a guarded input"},
         {fault::overrun_output, &victim::gapped, "no stage of f.toml has gaps or canaries"},
         {fault::scribble_control, &victim::closed, "can write to the whole control block"},
     };
