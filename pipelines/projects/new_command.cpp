@@ -74,8 +74,8 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
                 << "\n";
     if (a.python && python_folder().empty())
         env.out << fmt::format(
-            "FOLDER contains the Python module, which is not built yet: cmake --build {} --target "
-            "python_package\n",
+            "FOLDER contains the Python module, which is not built yet; build it by: cmake --build {} "
+            "--target python_package\n",
             executable_folder());
     if (prefix.empty() && !a.python)
         env.out << fmt::format(

@@ -120,7 +120,7 @@ def add_licence(library, folder):
             os.makedirs(folder, exist_ok=True)
             shutil.copy(text, os.path.join(folder, owner))
             return
-    sys.exit(f"{library}: its package has no copyright file, without which it may not be passed on")
+    sys.exit(f"{library}: the library may not be passed on, because its package has no copyright file")
 
 
 def check_portable(prefix):
