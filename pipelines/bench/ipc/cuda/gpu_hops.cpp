@@ -149,7 +149,7 @@ void find_floors(gpu_hop_floors& to, u32 rounds) {
         u32 turns = 0;
         check(cudaMemcpy(&turns, count, sizeof turns, cudaMemcpyDeviceToHost), "cudaMemcpy");
         if (turns != kernels * 4)
-            throw device_error("two blocks of a kernel did not meet before the time limit");
+            throw device_error("two blocks of a kernel did not finish their turns within the time limit");
         if (round == 0) continue;
         synced.push_back(median_of(each)), blocks.push_back(us);
         next.push_back(static_cast<f64>(last - first) / 1000 / (chained - 1));
