@@ -53,7 +53,7 @@ const lesson handles_lesson{
          true,
          {{{equal("sysv.left", 1), equal("file.left", 1), equal("socket.left", 0), equal("fork.left", 0)},
            "The System V segment and the file remain, with the handle in them, for any later process. After "
-           "a socket or a fork nothing remains: that is why Carousel sends handles through sockets."}}},
+           "a socket or a fork nothing remains, which is why Carousel sends handles through sockets."}}},
         {"a complete handle whose creator is dead",
          "The file holds the handle; the consumer opens it.",
          "cpu",

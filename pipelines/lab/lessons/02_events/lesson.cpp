@@ -88,8 +88,8 @@ const lesson events_lesson{
          "gpu",
          true,
          {{{equal("cuda.textbook.code", 0), equal("cuda.textbook.whole", 0)},
-           "ready was 1, the wait for the event and the following copy returned cudaSuccess, but the frame "
-           "was never written, because an event that was never recorded counts as complete."},
+           "ready was 1, but the frame was never written. The wait for the event and the following copy "
+           "still returned cudaSuccess, because an event that was never recorded counts as complete."},
           {{above("cuda.textbook.code", 0), equal("cuda.textbook.whole", 0)},
            "ready was 1, but the frame was never written, and the consumer got error {cuda.textbook.code}, "
            "which does not identify the process at fault."}}},

@@ -6,7 +6,7 @@ namespace carousel::lab {
 const lesson frames_lesson{
     .number = 6,
     .name = "frames",
-    .title = "the frame ring with status words, its producer killed during a write",
+    .title = "a frame ring with status words, whose producer is killed during a write",
     .question =
         "A ring of four slots with the words EMPTY, WRITING, READY. The producer is killed during a write, "
         "and a new one continues with the next frame. What does the consumer get?",
@@ -49,7 +49,7 @@ const lesson frames_lesson{
            "three complete READY frames that had not been read yet."},
           {{equal("reset.got", 20)},
            "All frames were received, because the ring was empty when it was cleared."}}},
-        {"words with an owner, twenty kills",
+        {"status words with an owner, and twenty kills",
          "",
          "cpu",
          true,
@@ -59,7 +59,7 @@ const lesson frames_lesson{
            "{owned.kills} kills hit during a write; the process that detected the death set that epoch's "
            "word to EMPTY by one compare-and-swap, {owned.repair_us} us after the kill. {owned.frame_us} us "
            "per frame."}}},
-        {"CUDA: a frame that a kernel writes, its process killed",
+        {"CUDA: a process is killed while its kernel writes a frame",
          "The process is dead, so its buffer is free.",
          "gpu",
          true,

@@ -50,7 +50,7 @@ const lesson work_lesson{
          "gpu",
          true,
          {{{equal("cuda.naive.killed", 2), above("cuda.naive.missing", 0), below("cuda.naive.missing", 17)},
-           "{cuda.naive.missing} tasks were never done: those that the eight threads of each of the "
+           "{cuda.naive.missing} tasks were never done, namely those that the eight threads of each of the "
            "{cuda.naive.killed} killed processes had taken."},
           {{equal("cuda.naive.missing", 0)},
            "All were done, because here the two workers were killed after their last task."}}},

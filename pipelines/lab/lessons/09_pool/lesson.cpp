@@ -14,7 +14,7 @@ const lesson pool_lesson{
     .decided_by = "a bitmap in shared memory",
     .space = true,
     .programs = {{"carousel-lab-pool", "cpu", 60}},
-    .plot = {"twenty processes are killed with a block: how many got one",
+    .plot = {"processes that got a block, of twenty; each is killed",
              "",
              "processes",
              {{"naive: a bitmap", "naive.served"}, {"pool of a space", "held.served"}}},

@@ -40,7 +40,7 @@ const lesson descriptors_lesson{
          {{{equal("orphan.count", 10), equal("memfd.left", 0)},
            "The process that had mapped it continued to read. When that process unmapped it, the memory was "
            "freed, and nothing was left to remove: memory without a name can't leak."}}},
-        {"memory with a name, its creator killed",
+        {"memory with a name, whose creator is killed",
          "shmget(), shm_open().",
          "shm",
          true,
@@ -61,7 +61,7 @@ const lesson descriptors_lesson{
            "The creator of {cuda.mib} MiB of cuMemCreate memory was killed, then each of "
            "{cuda.processes.number} processes that used it, but every word was right. Importing takes "
            "{cuda.import.us} us, mapping {cuda.map.us} us."}}},
-        {"CUDA: memory of a GPU that no process uses",
+        {"CUDA: GPU memory that no process uses",
          "",
          "gpu",
          false,

@@ -29,8 +29,8 @@ const lesson ranks_lesson{
          "cpu",
          false,
          {{{equal("ring.wrong", 0)},
-           "{ring.laps} laps of three sizes: in each rank, every page of every block had the expected "
-           "contents."}}},
+           "In {ring.laps} laps of three sizes, every page of every block had the expected contents in each "
+           "rank."}}},
         {"a block of 8 MiB, by offset and by copies",
          "",
          "cpu",

@@ -15,7 +15,7 @@ const lesson tenants_lesson{
     .decided_by = "a memfd of another user",
     .space = true,
     .programs = {{"carousel-lab-tenants", "cpu", 60}, {"carousel-lab-tenants-cuda", "gpu", 60}},
-    .plot = {"ways to the secret that worked, of ten",
+    .plot = {"how many of ten ways to the secret worked",
              "",
              "roads",
              {{"the same user", "same.open"}, {"another user", "other.open"}}},
@@ -34,8 +34,8 @@ const lesson tenants_lesson{
            "process_vm_readv was refused (Yama's ptrace_scope, or a container's filter). This isolation "
            "protects against crashes, not against malice."},
           {{equal("same.proc_fd", 0), equal("same.signal", 1)},
-           "The process was permitted to kill the other, but /proc/PID/fd was refused, because something "
-           "here hides processes of the same user from each other."}}},
+           "The process was permitted to kill the other process, but /proc/PID/fd was refused, because "
+           "something here hides processes of the same user from each other."}}},
         {"a memfd of another user",
          "A handle is only a number.",
          "two_users",
