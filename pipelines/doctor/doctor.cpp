@@ -70,11 +70,11 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
                                    : "CPU rings are unguarded: an out-of-bounds write of a stage on this GPU "
                                      "can corrupt other stages",
                              ""));
-    all.push_back(capability(
-        gpu, "gaps after slots in host memory", gaps, verdict::ok,
-        gaps ? "a stage's write beyond its slot of a CPU ring ends only that stage"
-             : "CPU rings that a stage on this GPU fills have canaries after their slots instead of gaps",
-        ""));
+    all.push_back(capability(gpu, "guard pages after slots in host memory", gaps, verdict::ok,
+                             gaps ? "a stage's write beyond its slot of a CPU ring ends only that stage"
+                                  : "CPU rings that a stage on this GPU fills have canaries after their "
+                                    "slots instead of guard pages",
+                             ""));
     all.push_back(capability(gpu, "stream memory operations", flag_of(d, "stream_mem_ops"), verdict::ok,
                              "not needed", ""));
 }

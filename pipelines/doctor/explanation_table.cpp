@@ -65,7 +65,7 @@ constexpr auto explanations = std::to_array<explanation>({
     {exit_kind, "75", "Pictures, a ledger or a report can't be written, or a ledger can't be read.",
      "The disk is full, permission is missing, or a FIFO has no reader.",
      "The run is paused until there is room: free some space, or write no pictures (--out '')."},
-    {exit_kind, "76", "A process has returned its frames, for other instances of its stage.",
+    {exit_kind, "76", "A process has returned its frames, so that other instances of its stage process them.",
      "The process (carousel-remote) represents instances on another host, which is unreachable, has "
      "restarted or is late.",
      "Nothing: no attempt is counted, and its successor takes frames again when that host is back. The log "
@@ -75,7 +75,9 @@ constexpr auto explanations = std::to_array<explanation>({
      "Nothing, if the shortage is temporary: no attempt is counted, and the start is retried. After 8 s the "
      "run ends with code 74. The log has the limit."},
     {exit_kind, "130", "Ended by Ctrl-C (128 + signal 2).",
-     "Frames in flight were delivered; a second Ctrl-C does not wait for them.", "Nothing."},
+     "After one Ctrl-C the frames in flight are delivered; after a second one the run does not wait for "
+     "them.",
+     "Nothing."},
     {exit_kind, "137", "Ended by SIGKILL (128 + signal 9).",
      "A user killed the process, or the kernel did because memory ran out. If the kernel killed a stage, the "
      "log names that cause.",
@@ -260,8 +262,8 @@ constexpr auto explanations = std::to_array<explanation>({
     {death_kind, "not ready in time", "The supervisor killed it because it did not finish its start in time.",
      "prepare() hangs or takes longer than the 30 s limit.", "`carousel logs STAGE` shows how far it got."},
     {death_kind, "unknown", "The cause of its end is not known yet, or could not be observed.",
-     "With a GPU context the kernel reports the end about a tenth of a second later; it reports nothing for "
-     "the child of another supervisor.",
+     "The operating system reports the end of a process with a GPU context about a tenth of a second later, "
+     "and never reports it for the child of another supervisor.",
      "`carousel logs STAGE` shows its last output."},
     {death_kind, "killed", "A signal from another process ended it.",
      "`carousel kill`, `carousel restart`, a user's kill, or the kernel when memory ran out.",
@@ -360,8 +362,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "A user or a signal ended it, or its source ended the stream. Each frame that was started is delivered.",
      "The line names the cause; the exit code is 0 only if a user or the source ended the run."},
     {log_kind, "fence", "The moment after which a dead process and its device work can't write any more.",
-     "The process's pidfd signals it, about a tenth of a second after the death of a process with a GPU "
-     "context.",
+     "The process's pidfd reports this moment, about a tenth of a second after the death of a process with a "
+     "GPU context.",
      "Nothing."},
     {log_kind, "epoch", "The number of a seat's owner; it increases by one with each new owner.",
      "Each word contains the epoch: a write with an older epoch is rejected.", "Nothing."},

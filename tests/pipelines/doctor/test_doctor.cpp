@@ -105,14 +105,14 @@ TEST_CASE("any answer of the probe is converted to findings") {
                contains("readers of such memory are unguarded"));
     CHECK_THAT(of_name(one, "cuda:0 guarded inputs in host memory").found,
                contains("yes: an out-of-bounds write") && contains("ends only that stage"));
-    CHECK_THAT(of_name(one, "cuda:0 gaps after slots in host memory").found,
-               contains("no: CPU rings") && contains("canaries after their slots instead of gaps"));
+    CHECK_THAT(of_name(one, "cuda:0 guard pages after slots in host memory").found,
+               contains("no: CPU rings") && contains("canaries after their slots instead of guard pages"));
     const auto other = findings_of_probe(
         R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
         "devices":[{"ordinal":0,"name":"A","read_only_host":false,"same_host_address":true,"peers":[]}]})");
     CHECK_THAT(of_name(other, "cuda:0 guarded inputs in host memory").found,
                contains("no: CPU rings are unguarded"));
-    CHECK_THAT(of_name(other, "cuda:0 gaps after slots in host memory").found,
+    CHECK_THAT(of_name(other, "cuda:0 guard pages after slots in host memory").found,
                contains("yes: a stage's write beyond its slot"));
 }
 
