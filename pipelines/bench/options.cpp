@@ -302,9 +302,9 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
                    "Frames in flight of every stage and windows of all rings [the file's]")
         ->type_name("auto|N[/W][,...]")
         ->take_last();
-    app.add_option(
-           "--lone", t.lone,
-           "Also measure the latency of single frames, in runs at FPS frames/s [from the latency bound]")
+    app.add_option("--lone", t.lone,
+                   "Also measure the latency of single frames, in runs at FPS frames/s [derived from the "
+                   "latency bound]")
         ->type_name("[FPS]")
         ->expected(0, 1);
     app.add_option("--device", t.device,

@@ -110,8 +110,9 @@ command_action add_new_command(const command_parts& p) {
                        "A source with its own format, and a sink [one input picture, one output picture]")
             ->excludes(cuda);
     stage
-        ->add_flag("--sink", a->sink,
-                   "A sink that writes files; in C++ with its source [one input picture, one output picture]")
+        ->add_flag(
+            "--sink", a->sink,
+            "A sink that writes files; in C++, also its source [one input picture, one output picture]")
         ->excludes(cuda);
     stage->add_flag("--python", a->python, "In Python [in C++]")->excludes(cuda)->excludes(source);
     stage->footer(new_stage_footer);

@@ -93,7 +93,7 @@ std::string memory_table(const gpu_result& r) {
 std::string hop_table(const gpu_result& r) {
     if (r.hops.empty()) return "";
     std::string text =
-        fmt::format("\n{:<36} {:<12} {:>10} {:>10} {:>12} {:>18}\n", "from a kernel to another's kernel",
+        fmt::format("\n{:<36} {:<12} {:>10} {:>10} {:>12} {:>18}\n", "kernel to another process's kernel",
                     "where", "us", "p95 us", "to its floor", "to one process");
     for (const gpu_hop_row& h : r.hops)
         text += fmt::format("{:<36} {:<12} {:>10.2f} {:>10.2f} {:>12} {:>18.2f}{}\n", h.means, h.where, h.us,
@@ -305,7 +305,7 @@ plot::chart gpu_primitive_plot(const gpu_result& r) {
     return all;
 }
 plot::bar_chart gpu_hop_plot(const gpu_result& r) {
-    plot::bar_chart hops{"From a kernel to another's kernel", r.name, "us", {}};
+    plot::bar_chart hops{"From a kernel to another process's kernel", r.name, "us", {}};
     for (const gpu_hop_row& h : r.hops) hops.bars.push_back({h.where + ": " + h.means, h.us});
     return hops;
 }

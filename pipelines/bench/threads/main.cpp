@@ -40,7 +40,7 @@ void add_options(CLI::App& app, thread_words& w) {
                    "Run exactly this number of frames, and compute their image_hash");
     app.add_option("--threads", w.order.cpu_threads, "Threads of the CPU pool [all cores]");
     app.add_flag("--kernels-alone", w.kernels_alone,
-                 "Measure the stages' work in 1, 2, ... queues, each for --seconds");
+                 "Measure the stages' work in 1, 2, ... queues, for --seconds each");
     app.add_option("--device", w.keys.device, "auto | cpu | cuda:N [the file's]");
     app.add_option("--size", w.keys.size, "WxH [the file's]");
     app.add_option("--out", w.keys.out, "Files for the pictures of the displays")->take_all();
