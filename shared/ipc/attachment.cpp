@@ -39,8 +39,8 @@ std::string missing(const std::string& name, const hold_place& p, f64 wait_s, co
     const auto r = read_record(p);
     if (r && mappers_of(r->id) > 0)
         return fmt::format(
-            "opening the space \"{}\": its holder (process {}) has ended, {} processes still use its memory: "
-            "`carousel hold {}` takes it over (waited {} s)",
+            "opening the space \"{}\": its holder (process {}) has ended, but {} processes still use the "
+            "memory of the space: `carousel hold {}` takes it over (waited {} s)",
             name, r->pid, mappers_of(r->id), name, wait_s);
     return fmt::format(
         "opening the space \"{}\": no process holds it (nothing listens at {} after {} s): start `carousel "

@@ -34,8 +34,8 @@ void gpu_repair::report_failure(const std::string& why) {
     not_before_ns_ = clock_ns() + repairer_retry_ns;
     if (!failure_reported_)
         log::warning(
-            "repairing GPU memory after a death: {}; retrying every second; until then the dead client keeps "
-            "what it had there",
+            "repairing GPU memory after a death: {}; retrying every second; until it succeeds, the dead "
+            "client's GPU memory stays in use",
             why);
     failure_reported_ = true;
 }

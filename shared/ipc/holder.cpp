@@ -280,10 +280,10 @@ bool holder::handle_first_message(pending_connection& g) {
     if (!hello.is_object() || !hello.contains("version") || !hello["version"].is_number_unsigned())
         return refuse("a client must identify itself first: use the functions of <carousel/ipc.hpp>");
     if (hello["version"] != space_version)
-        return refuse(
-            fmt::format("the holder of \"{}\" has layout version {}, this program another one: rebuild the "
-                        "older of the two",
-                        name_, space_version));
+        return refuse(fmt::format(
+            "the holder of \"{}\" has layout version {}, but this program has another one: rebuild the "
+            "older of the two",
+            name_, space_version));
     const json start = hello.value("start_time", json());
     const shm::process_id peer{shm::peer_of(g.socket.get()).pid,
                                start.is_number_unsigned() ? start.get<u64>() : 0};

@@ -89,8 +89,8 @@ memory memory::map(shm::unique_fd fd, const std::string& name) {
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
         refuse(name,
-               "its memory is not sealed, so that another process could truncate it: it was not created by "
-               "`carousel hold`");
+               "its memory was not created by `carousel hold`: it is not sealed, so another process could "
+               "truncate it");
     if (static_cast<u64>(about.st_size) < sizeof(space_block))
         refuse(name, fmt::format("its memory has {} bytes, but a space has at least {}: rebuild this "
                                  "program, or hold the space again",
@@ -103,12 +103,15 @@ memory memory::map(shm::unique_fd fd, const std::string& name) {
         const space_block& s = made.block();
         if (load(s.magic) != space_magic) refuse(name, "its memory contains no space: hold it again");
         if (s.version != space_version)
-            refuse(name, fmt::format("its layout is version {}, this program has {}: rebuild the program, or "
-                                     "hold the space again",
-                                     s.version, space_version));
+            refuse(name,
+                   fmt::format(
+                       "its layout is version {}, but this program has version {}: rebuild the program, or "
+                       "hold the space again",
+                       s.version, space_version));
         if (s.uid != ::geteuid())
-            refuse(name, fmt::format("it belongs to user {}, this process runs as {}: run as the same user",
-                                     s.uid, ::geteuid()));
+            refuse(name, fmt::format(
+                             "it belongs to user {}, but this process runs as user {}: run as the same user",
+                             s.uid, ::geteuid()));
         if (s.bytes != static_cast<u64>(about.st_size))
             refuse(
                 name,

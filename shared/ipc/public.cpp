@@ -152,16 +152,17 @@ held_block shared_pool::acquire(u64 bytes, nanoseconds timeout) {
     const pool_state all = state();
     if (bytes > all.bytes)
         throw config_error(
-            fmt::format("\"{}\": a block of {} bytes in a pool of {}: request less, or create a larger pool",
+            fmt::format("\"{}\": a block of {} bytes does not fit into a pool of {} bytes: request less, or "
+                        "create a larger pool",
                         name_, bytes, all.bytes));
     const std::optional<block> k = p.acquire(p.units_for(bytes), ns_of(timeout));
     if (!k) {
         const pool_state now = state();
         late(name_, timeout,
-             fmt::format(
-                 "{} bytes requested, {} of {} free, {} contiguous; blocks are held by {}, {} are in queues",
-                 bytes, now.free_bytes, now.bytes, now.largest_free_bytes, holders_text(*to_, p.owners()),
-                 now.travelling));
+             fmt::format("{} bytes were requested; {} of {} bytes are free, at most {} of them contiguous; "
+                         "blocks are held by {}; {} blocks are in queues",
+                         bytes, now.free_bytes, now.bytes, now.largest_free_bytes,
+                         holders_text(*to_, p.owners()), now.travelling));
     }
     held_block h(to_, place_);
     fill(*to_, place_, *k, h.what_);

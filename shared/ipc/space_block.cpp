@@ -177,10 +177,10 @@ void require_shape(const space_block& s, u32 place, const shape& wanted) {
     const bool same = have.type == wanted.type || have.type == 0 || wanted.type == 0;
     have.type = wanted.type;
     if (have == wanted && !same)
-        throw config_error(
-            fmt::format("\"{}\" is {} here, and has another type than requested: use the same struct in all "
-                        "programs, or another name",
-                        s.place[place].name, text_of(have)));
+        throw config_error(fmt::format(
+            "\"{}\" exists as {}, but with another type than requested: use the same struct in all "
+            "programs, or another name",
+            s.place[place].name, text_of(have)));
     if (have != wanted)
         throw config_error(
             fmt::format("\"{}\" exists as {}, but {} was requested: use the existing one, or another name",

@@ -154,7 +154,7 @@ void pools(const std::string& name, space& lab, gpu_space& gpu) {
     refuses([&] { (void)gpu.at(gpu.bytes() - 4, 8); }, "are outside the");
     int mine = 0;
     refuses([&] { (void)gpu.offset_of(&mine); }, "is invalid in another process");
-    refuses([&] { (void)pool.acquire(2 << 20, seconds(1)); }, "in a pool of");
+    refuses([&] { (void)pool.acquire(2 << 20, seconds(1)); }, "does not fit into a pool of");
     auto travels = lab.block_queue<u32>("travels", 4, pool);
     travels.send(std::move(block), 5, seconds(1));
     pid_t pid = 0;
