@@ -73,8 +73,8 @@ bool sends_directly(const configuration& with, packing how) {
     if (with.settings->choice("memory", "staged", {"staged", "direct"}) == "staged") return false;
     if (how == packing::none) return true;
     throw settings_error(
-        "memory", fmt::format("memory = \"direct\" with compress = \"{}\": the CPU compresses frames, so "
-                              "they must be in its memory: use memory = \"staged\", or remove compress",
+        "memory", fmt::format("memory = \"direct\" with compress = \"{}\": frames must be in host memory, "
+                              "because the CPU compresses them; use memory = \"staged\", or remove compress",
                               name_of(how)));
 }
 
@@ -120,7 +120,9 @@ void link_end::read(const configuration& with, const frame_format& of_frames) {
 }
 
 void link_end::prepare(environment& with) {
-    if (with.instance() > 0) throw config_error("a link sends frames in order: give this stage one instance");
+    if (with.instance() > 0)
+        throw config_error(
+            "only one process can send the frames of a link in order: give this stage one instance");
     env = &with;
     token = token_file::read(where.token);
 }

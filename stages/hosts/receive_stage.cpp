@@ -153,7 +153,7 @@ void receive_stage::process(frame& f) {
         }
         f.queue().copy(f.output().slot() + hosts::before_payload, next_->data, end_.bytes);
     } else {
-        log::warning("frame {} was given up on the sending host ({}): it continues as a tombstone",
+        log::warning("frame {} was given up on the sending host ({}) and continues as a tombstone",
                      f.frame_number(), m.tombstone_reason);
         f.pass_tombstone();
     }

@@ -23,7 +23,7 @@ constexpr u64 leave_patience_ns = 2 * ns_per_s;
 
 [[noreturn]] void give_back(const std::string& why) {
     throw error(exit_code::gave_back,
-                why + ": other instances process its frames until the other host is back");
+                why + ": other instances process this instance's frames until the other host is back");
 }
 
 }  // namespace
@@ -144,7 +144,8 @@ void remote_stage::finish(frame& f) {
     const hosts::frame_message answer = await(f, number);
     if (!work_->release(number, release_patience_ns)) give_back("the link does not release a frame's memory");
     if (!answer.tombstone_reason.empty())
-        throw error(exit_code::stage_exception, "the other host gave it up: " + answer.tombstone_reason);
+        throw error(exit_code::stage_exception,
+                    "the other host gave the frame up: " + answer.tombstone_reason);
     f.carry(answer.metadata, hosts::extents_of(answer.used));
 }
 

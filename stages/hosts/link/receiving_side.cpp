@@ -101,9 +101,9 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     }
     if (leaves_out(*p.peer_hello))
         warning_ = fmt::format(
-            "frames {} to {} are skipped, although the sending host has kept them: this run begins at frame "
-            "{}, and according to another link the previous run has the earlier frames in its files. If it "
-            "has not, because --first was wrong, the frames are lost",
+            "frames {} to {} are skipped, although the sending host has kept them, because this run begins "
+            "at frame {}: according to another link, the previous run has the earlier frames in its files. "
+            "If they are not there because --first was wrong, the frames are lost",
             p.peer_hello->oldest, next_ - 1, next_);
     if (current_ != 0 && p.peer_hello->run == sender_ && p.peer_hello->epoch < current_epoch_)
         return drop(connection);
@@ -155,8 +155,8 @@ std::string receiving_side::objection(const hello& h) const {
             "the sending run {} (pipeline {}) is a new run, but the frames up to {} were received from run "
             "{}: end the receiving run as well and start again; or, to continue the earlier stream, start "
             "the sending run with --first {}. If a durable host was lost, its new run may have to begin at "
-            "an earlier frame: for that, set successors = true for the receiving stage downstream of it, "
-            "which then drops the frames that it already has",
+            "an earlier frame. In that case set successors = true for the receiving stage downstream of that "
+            "host: the stage then drops the frames that it already has",
             h.run, h.pipeline, next_ - 1, sender_, committed_);
     return "";
 }
@@ -193,7 +193,8 @@ void receiving_side::reject_version(u32 connection, peer& p, u32 version, u64 no
     if (now < version_logged_ns_) return;
     version_logged_ns_ = now + log_again_ns;
     log_line_ = fmt::format(
-        "the sender uses version {} of the link protocol, this side version {}: use the same build on both "
+        "the sender uses version {} of the link protocol, but this side uses version {}: use the same build "
+        "on both "
         "hosts",
         version, link_version);
 }
@@ -247,7 +248,7 @@ std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_mess
     if (m.ring_sequence != arrive_ || !sound || b.is == buffer::state::arriving ||
         b.is == buffer::state::whole) {
         log_line_ =
-            fmt::format("frame {} violates the link protocol (expected {}): its sender is disconnected",
+            fmt::format("frame {} violates the link protocol (expected {}), so its sender is disconnected",
                         m.ring_sequence, arrive_);
         drop(connection);
         return std::nullopt;
@@ -259,7 +260,8 @@ std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_mess
 
 void receiving_side::frame_is_damaged(u32 connection) {
     if (connection == current_)
-        log_line_ = "the header and the bytes of a received frame do not match: its sender is disconnected";
+        log_line_ =
+            "the header and the bytes of a received frame do not match, so its sender is disconnected";
     drop(connection);
 }
 
@@ -289,8 +291,8 @@ const frame_message* receiving_side::oldest_whole() const {
 
 void receiving_side::damaged(u64 ring_sequence, u64 now) {
     (void)now;
-    log_line_ =
-        fmt::format("the bytes of frame {} do not match its hash: it is requested again", ring_sequence);
+    log_line_ = fmt::format("the bytes of frame {} do not match its hash, so the frame is requested again",
+                            ring_sequence);
     for (buffer& b : buffers_)
         if (b.is == buffer::state::whole && b.message.ring_sequence >= ring_sequence)
             b.is = buffer::state::empty;

@@ -66,7 +66,8 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
                h != nullptr && state_ == state::hello_sent && h->version != own_hello_.version) {
         // The peer has not proven that it has the token. It may be any process, so it must not be able to end
         // the run.
-        drop(fmt::format("the other side uses version {} of the link protocol, this side {}: use the same "
+        drop(fmt::format("the other side uses version {} of the link protocol, but this side uses version "
+                         "{}: use the same "
                          "build on both hosts",
                          h->version, own_hello_.version),
              now);
@@ -79,7 +80,7 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
         if (proven_)
             failure_ = r->why;
         else
-            drop("it refuses, but does not have the token: " + r->why, now);
+            drop("it refuses the link, but has not proved that it has the token: " + r->why, now);
     } else if (const auto* b = std::get_if<bye>(&m); b != nullptr && proven_) {
         end_known_ = end_known_ || end_sent_;
         drop(b->why, now);
@@ -142,7 +143,7 @@ void sending_side::take(const welcome& m, u64 now) {
     if (welcomed_ && claimed > may_have_arrived()) {
         drop(fmt::format(
                  "the receiving host (run {}) reports that it has the frames below {}, but this side "
-                 "has sent only those below {}: the program there belongs to another stream. No frame is "
+                 "has sent only those below {}, so the program there belongs to another stream. No frame is "
                  "released. End that program, and start the receiver of this stream",
                  m.run, claimed, highest_next_),
              now);

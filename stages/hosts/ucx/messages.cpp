@@ -116,7 +116,7 @@ ucs_status_t transport::implementation::on_piece(link& l, std::span<const std::b
     const auto place = l.coming.next(front, bytes, begin);
     if (!place) {
         l.failed = true;
-        l.why = "the pieces of its frames do not match";
+        l.why = "the pieces of its frames do not fit together";
         return UCS_OK;
     }
     if (place->to == nullptr) return UCS_OK;

@@ -123,7 +123,7 @@ class Links(Case):
 
     def test_by_hand_without_that_setting_the_successor_is_refused_with_the_reason(self):
         pair, c = self.chain_with_lost_middle(90, "")
-        expected_text = "If a durable host was lost, its new run may have to begin at an earlier frame: .* successors = true"
+        expected_text = r"If a durable host was lost, its new run may have to begin at an earlier frame\. .* successors = true"
         self.assertNotEqual(pair.b.wait(60), 0)
         self.assertRegex(pair.b.text(), expected_text)
         self.assertRegex(c.text(), "a sender was refused: .*" + expected_text)

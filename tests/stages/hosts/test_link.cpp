@@ -190,7 +190,7 @@ TEST_CASE("a frame whose header and bytes do not match ends its connection with 
     b.frame_is_damaged(1);
     CHECK_FALSE(b.up());
     CHECK(b.log_line() ==
-          "the header and the bytes of a received frame do not match: its sender is disconnected");
+          "the header and the bytes of a received frame do not match, so its sender is disconnected");
     u32 closed = 0;
     for (const action& x : b.step(1000)) closed += x.kind == action::what::close ? 1 : 0;
     CHECK(closed == 2);

@@ -73,8 +73,9 @@ TEST_CASE("a host downstream of a durable one learns how its successor is accept
     receiving_side downstream = receiver(token, "run-a", 5);
     const std::string why = introduced(downstream, durable_successor, token, 1000).a.failure();
     CHECK(why.find("start the sending run with --first 5. If a durable host was lost, its new run may have "
-                   "to begin at an earlier frame: for that, set successors = true for the receiving stage "
-                   "downstream of it, which then drops the frames that it already has") != std::string::npos);
+                   "to begin at an earlier frame. In that case set successors = true for the receiving stage "
+                   "downstream of that host: the stage then drops the frames that it already has") !=
+          std::string::npos);
     receiving_side permissive = receiver(token, "run-a", 5);
     permissive.accepts_successors();
     CHECK(introduced(permissive, durable_successor, token, 1000).a.up());
@@ -165,7 +166,7 @@ TEST_CASE("a receiver that later claims unsent frames releases none") {
         CHECK(i.a.failure().empty());
         CHECK(i.a.disconnect_reason().find(
                   "(run run-b) reports that it has the frames below 1000000, but "
-                  "this side has sent only those below 0: the program there belongs to another stream") !=
+                  "this side has sent only those below 0, so the program there belongs to another stream") !=
               std::string::npos);
         CHECK_FALSE(i.a.released(0));
         CHECK(comes_back_with(16) == by_durable);  // a durable host may leave that many out

@@ -33,9 +33,11 @@ std::string sentence(const char* of, u32 there, u32 here) {
 }
 
 constexpr const char* of_sender =
-    "the other side uses version {} of the link protocol, this side {}: use the same build on both hosts";
+    "the other side uses version {} of the link protocol, but this side uses version {}: use the same build "
+    "on both hosts";
 constexpr const char* of_receiver =
-    "the sender uses version {} of the link protocol, this side version {}: use the same build on both hosts";
+    "the sender uses version {} of the link protocol, but this side uses version {}: use the same build on "
+    "both hosts";
 
 }  // namespace
 

@@ -13,9 +13,9 @@ from link_pair import check_whole, wait_for  # noqa: E402
 from processes import end_process  # noqa: E402
 
 FRAMES, EVERY_S = 30, 5
-OF_SENDER = r"no link to 127\.0\.0\.1 port \d+ for \d+ s: the other side uses version {} of the link protocol, this side {}: " \
-            r"use the same build on both hosts\. Retrying indefinitely"
-OF_RECEIVER = r"the sender uses version (\d+) of the link protocol, this side version (\d+): use the same build on both hosts"
+OF_SENDER = r"no link to 127\.0\.0\.1 port \d+ for \d+ s: the other side uses version {} of the link protocol, " \
+            r"but this side uses version {}: use the same build on both hosts\. Retrying indefinitely"
+OF_RECEIVER = r"the sender uses version (\d+) of the link protocol, but this side uses version (\d+): use the same build on both hosts"
 
 
 class IncompatiblePeer:

@@ -73,7 +73,7 @@ class Long(Case):
             pid = wait_for("the instance here", lambda: rows(coordinator, "work")[0].get("pid"))
             os.kill(pid, signal.SIGKILL)
             wait_for("another one", lambda p=pid: rows(coordinator, "work")[0].get("pid") not in (None, p))
-        coordinator.expect_log("the other host gave it up")
+        coordinator.expect_log("the other host gave the frame up")
         self.whole(coordinator)
         self.assertEqual(remote.wait(30), 4, remote.text())
 
