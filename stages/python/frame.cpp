@@ -112,7 +112,8 @@ frame& frame_object::in_stage(const char* what) const {
     require_not_ended(what);
     if (of_ == nullptr)
         throw std::runtime_error(
-            fmt::format("{} is for the frame of a stage; frame {} is not one", what, values_.frame_number));
+            fmt::format("{} is only valid for the frame of a stage, but frame {} is not the frame of a stage",
+                        what, values_.frame_number));
     return *of_;
 }
 
@@ -180,14 +181,16 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
     if (const std::string reason = tombstone_reason(); !reason.empty())
         throw py::key_error(
             fmt::format("frame {} is a tombstone and has no planes: {}", values_.frame_number, reason));
-    throw py::key_error(
-        found.empty() ? fmt::format("the frame has no plane \"{}\"; there are {}{}", name,
-                                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
-                                    did_you_mean_clause(name, names))
-        : is_input    ? fmt::format("{} inputs have a plane \"{}\": frame.inputs[0][\"{}\"] is the first's",
-                                    found.size(), name, name)
-                      : fmt::format("\"{}\" is a plane of {} outputs: frame.outputs[\"{}\"] has the first's",
-                                    name, found.size(), outputs_.front().name));
+    throw py::key_error(found.empty()
+                            ? fmt::format("the frame has no plane \"{}\"; there are {}{}", name,
+                                          names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                                          did_you_mean_clause(name, names))
+                        : is_input ? fmt::format("{} inputs have a plane \"{}\", so name the input: "
+                                                 "frame.inputs[0][\"{}\"] is the plane of the first",
+                                                 found.size(), name, name)
+                                   : fmt::format("\"{}\" is a plane of {} outputs, so name the output: "
+                                                 "frame.outputs[\"{}\"] has the planes of the first",
+                                                 name, found.size(), outputs_.front().name));
 }
 
 std::shared_ptr<frame_object> frame_object::copy() const {
@@ -259,7 +262,7 @@ void bind_frame(py::module_& m) {
                                "The number of the frame, from 0: the same in every stage and on every host.")
         .def_property_readonly(
             "time_s", &frame_object::time_s,
-            "Time of the frame in the stream, in seconds: frame_number / fps, or that of a recording.")
+            "Time of the frame in the stream, in seconds: frame_number / fps, or the time in a recording.")
         .def_property_readonly("born_ns", &frame_object::born_ns,
                                "CLOCK_MONOTONIC, in nanoseconds, when its source started it; 0: unknown.")
         .def_property(

@@ -147,7 +147,7 @@ bool plane_object::fill_buffer(PyObject* self, Py_buffer* view, int flags) const
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     if (lease_->gpu >= 0)
         throw py::buffer_error(
-            fmt::format("plane \"{}\" is on {}: torch.from_dlpack(plane) or cupy.from_dlpack(plane), or "
+            fmt::format("plane \"{}\" is on {}: use torch.from_dlpack(plane) or cupy.from_dlpack(plane), or "
                         "plane.cpu() for a copy in host memory",
                         plane_.name, device()));
     if (words.format == 0)
@@ -155,7 +155,8 @@ bool plane_object::fill_buffer(PyObject* self, Py_buffer* view, int flags) const
                                            type(),
                                            words.dl.bits != 0 ? "torch.from_dlpack(plane)" : its_bytes));
     if ((flags & PyBUF_WRITABLE) != 0 && !writable_)
-        throw py::buffer_error(fmt::format("plane \"{}\" is an input: it is read-only", plane_.name));
+        throw py::buffer_error(
+            fmt::format("plane \"{}\" belongs to an input, so it is read-only", plane_.name));
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_dense())
         throw py::buffer_error(
             fmt::format("plane \"{}\" is not dense, and strides were not requested", plane_.name));
@@ -197,8 +198,8 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
             fmt::format("plane \"{}\" is on {} and can't be moved; plane.cpu() makes a copy", plane_.name,
                         this->device()));
     if (!copy.is_none() && copy.cast<bool>())
-        throw py::buffer_error(
-            fmt::format("plane \"{}\" is shared, not copied; copy the resulting array", plane_.name));
+        throw py::buffer_error(fmt::format(
+            "plane \"{}\" can only be shared, not copied; copy the resulting array", plane_.name));
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     if (words.dl.bits == 0)
         throw py::buffer_error(
@@ -207,7 +208,8 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
     if (lease_->gpu >= 0) {
         const i64 named = stream.is_none() ? 1 : stream.cast<i64>();
         if (named == 0)
-            throw py::value_error("__dlpack__(stream=0) is ambiguous: 1 is the legacy default stream");
+            throw py::value_error(
+                "__dlpack__(stream=0) is ambiguous; use stream=1 for the legacy default stream");
         if (void* const consumer = reinterpret_cast<void*>(named); named > 0 && consumer != lease_->stream)
             follow(lease_->gpu, consumer, lease_->stream);
     }
@@ -241,7 +243,7 @@ py::dict plane_object::cuda_array_interface() const {
     check();
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     if (words.numpy.empty())
-        throw py::attribute_error("__cuda_array_interface__: no type for " + type() + "; use DLPack");
+        throw py::attribute_error("__cuda_array_interface__ has no type for " + type() + "; use DLPack");
     exported_by_cai_ = lease_->exported_by_cai = true;
     lease_->last_plane = plane_.name;
     py::dict d;
@@ -279,7 +281,8 @@ std::shared_ptr<plane_object> plane_object::to_host() const {
 void plane_object::copy_from(const py::object& array) const {
     check();
     if (!writable_)
-        throw py::type_error(fmt::format("plane \"{}\" is an input: it is read-only", plane_.name));
+        throw py::type_error(
+            fmt::format("plane \"{}\" belongs to an input, so it is read-only", plane_.name));
     const std::string into = fmt::format("plane \"{}\"", plane_.name);
     if (!is_dense()) throw py::value_error(into + " is not dense: make an array from it and write into that");
     external_array from(array, lease_->gpu, lease_->stream);

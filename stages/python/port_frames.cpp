@@ -363,12 +363,13 @@ void bind_port_frames(py::module_& m, py::class_<run_object>& run) {
     bind_frame_class<read_frame>(
         m, "ReaderFrame",
         "A frame of a reader, until its commit(). `with frame:` commits it, unless an exception is raised.",
-        "Marks the frame as read, exactly once. No array of it may be held any more. Raises PortRevoked.");
+        "Marks the frame as read, exactly once. No array of the frame may still be held. Raises "
+        "PortRevoked.");
     bind_frame_class<written_frame>(m, "WriterFrame",
                                     "A frame to fill, until its commit(). `with frame:` commits it; after an "
                                     "exception its number is used again.",
-                                    "Publishes the frame to the downstream stages. No array of it may be "
-                                    "held any more. Raises PortRevoked.")
+                                    "Publishes the frame to the downstream stages. No array of the frame may "
+                                    "still be held. Raises PortRevoked.")
         .def("drop", &written_frame::drop, "Discards the frame: its number is used again.");
     bind_class<reader_object>(
         m, "Reader",

@@ -28,8 +28,8 @@ public:
         if (!known_) {
             if (!of_)
                 throw std::runtime_error(
-                    "this frame's parameters are unknown: no frame's parameters were read before its run was "
-                    "closed");
+                    "this frame's parameters are unknown, because its run was closed before the parameters "
+                    "of any frame were read");
             const open_run of = *of_;
             ring::parameter_schema loaded = [&] {
                 const gil_released others;

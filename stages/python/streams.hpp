@@ -34,8 +34,8 @@ void copy_on_device(int gpu, void* to, const void* from, u64 bytes, void* stream
 // context. If that is not possible, this thread waits, which is slower but never gives a torn frame.
 
 inline constexpr const char* slower_streams =
-    "this driver can't report work on all streams (CUDA 12.5 or newer can): each frame waits for the GPU "
-    "before it counts, which is slower";
+    "this driver can't report work on all streams (CUDA 12.5 or newer can), so each frame counts only after "
+    "this process has waited for the GPU, which is slower";
 
 /// Returns false if this thread has waited, with the GIL released.
 inline bool join_or_wait(int gpu, void* stream) {

@@ -68,7 +68,7 @@ class Around(unittest.TestCase):
         done = subprocess.run([sys.executable, "-B", "-c", "import carousel"], env={**os.environ, "PYTHONPATH": self.folder.name},
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("carousel was built for Python 3.99, and this interpreter", done.stderr.splitlines()[-1])
+        self.assertIn("carousel was built for Python 3.99, but this interpreter", done.stderr.splitlines()[-1])
 
     def test_a_module_that_cannot_be_loaded_reports_the_cause(self):
         package = os.path.join(self.folder.name, "carousel")

@@ -52,7 +52,7 @@ MESSAGES = {
     "another shape": "plane \"color\" is [36, 64, 4], the array [3, 64, 4]",
     "another stride": "has strides of (1, 36, 2304) elements and is not dense",
     "no array": "expected an array (a NumPy array, a tensor: a buffer or __dlpack__), got str",
-    "in an input": "plane \"color\" is an input: it is read-only",
+    "in an input": "plane \"color\" belongs to an input, so it is read-only",
     "another device": "plane \"color\" is on cpu, the array on cuda:0",
     "no text": "NoText: its text is not available: __str__ raises RuntimeError",
     "broken text": "ValueError: half \\udc80 a letter",
@@ -227,7 +227,7 @@ class BadInput(unittest.TestCase):
             stage("{'color': {'z': 'f32[h]'}}", "frame"): "output plane 'z': the extent 'h' is not a number",
             stage("lambda config: [1]", "frame"): "outputs=[1]; expected a name for each",
             stage("{'a b': carousel.like(0), 'c': carousel.like(0)}", "frame"): "output 1 of 2 is named \"a b\"; expected a name",
-            stage("{k: carousel.like(0) for k in 'abcde'}", "frame"): "5 outputs are named; at most 4",
+            stage("{k: carousel.like(0) for k in 'abcde'}", "frame"): "5 outputs are named, but at most 4",
             stage(two, "frame", ", output=carousel.like(0)"): "output= and outputs= exclude each other",
             stage(two, "frame"): "produces \"depth\" (f.depth), which no stage reads",
         }.items():

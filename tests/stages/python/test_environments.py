@@ -155,7 +155,7 @@ class Environments(unittest.TestCase):
                 os.rename(f"{build}/python/carousel/{name}", f"{build}/python/carousel/_carousel.cpython-399-x86_64-linux-gnu.so")
         code, text = self.validate(f"{build}/carousel")
         self.assertEqual(code, 2)
-        self.assertRegex(text, 'environments.toml:9:1: stage "paints": carousel was built for Python 3.99, and this interpreter '
+        self.assertRegex(text, 'environments.toml:9:1: stage "paints": carousel was built for Python 3.99, but this interpreter '
                                rf"\({re.escape(self.folder)}/one/bin/python3\) is Python {re.escape(sys.version.split()[0])}: use an interpreter of "
                                "Python 3.99")
 

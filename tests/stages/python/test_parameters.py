@@ -150,7 +150,7 @@ class Parameters(unittest.TestCase):
         with self.pipeline("closed", "fps = 50\n", stages).start() as run:
             with run.open() as view, view.latest("source") as newest:
                 kept = newest.next(20)
-            with self.assertRaisesRegex(RuntimeError, "no frame's parameters were read before its run was closed"):
+            with self.assertRaisesRegex(RuntimeError, "its run was closed before the parameters of any frame were read"):
                 kept.parameters
             self.assertEqual(run.end(), 0, run.log_text(40))
 

@@ -83,7 +83,7 @@ class Pipelines(unittest.TestCase):
         self.assertEqual((done.stdout, done.returncode), ("20 0 0\n", 0), done.stderr)
         unguarded = self.write("unguarded.py", SCRIPT.replace('if __name__ == "__main__":', "if True:"))
         done = subprocess.run([sys.executable, "-B", unguarded, str(os.getpid())], capture_output=True, text=True, timeout=100)
-        self.assertRegex(done.stderr, "ConfigError: .*unguarded.py starts a pipeline while the process of a stage loads it: start it below if __name__")
+        self.assertRegex(done.stderr, "ConfigError: .*unguarded.py starts a pipeline while the process of a stage loads it: start the pipeline below if __name__")
 
     def load(self):
         """The script as a module of this program."""

@@ -180,7 +180,7 @@ class Ports(unittest.TestCase):
         patient = carousel.open(rig.name, wait_s=20)
         with patient.reader("analysis") as other, other.next() as same:   # a frame that is over occupies no slot
             self.assertEqual(same.frame_number, 1)
-        with self.assertRaisesRegex(carousel.PortRevoked, "frame 1 was not committed: port \"analysis\" was given to another"):
+        with self.assertRaisesRegex(carousel.PortRevoked, "frame 1 was not committed, because port \"analysis\" was given to another"):
             taken.commit()
         self.assertIn("process() of a frame takes longer than frame_timeout_ms = 2000: its seat now belongs to another process", rig.run.log_text(40))
         with writer.next() as frame:   # the run continues

@@ -290,7 +290,7 @@ class Python(unittest.TestCase):
             self.assertEqual(newest.losses, {"revoked": 0, "torn": 0, "tombstones": 0})
             with self.assertRaisesRegex(carousel.ConfigError, "no stage \"sorce\".*did you mean \"source\""):
                 view.latest("sorce")
-            with self.assertRaisesRegex(RuntimeError, "is for the frame of a stage"):
+            with self.assertRaisesRegex(RuntimeError, "is only valid for the frame of a stage"):
                 newest.next().end_stream()
             self.assertEqual(run.end(), 0)
             self.assertIsNone(newest.next(5))

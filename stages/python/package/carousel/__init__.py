@@ -29,7 +29,7 @@ except ImportError as _failure:
     import re as _re
     _version = _re.sub(r".*cpython-(\d)(\d+).*", r"Python \1.\2", _built[0])
     raise ImportError(
-        f"carousel was built for {_version}, and this interpreter ({_sys.executable}) is Python {_sys.version.split()[0]}: "
+        f"carousel was built for {_version}, but this interpreter ({_sys.executable}) is Python {_sys.version.split()[0]}: "
         f"use an interpreter of {_version} (for stages: the key python, or CAROUSEL_PYTHON), or build carousel for this one "
         "(cmake -DPython3_EXECUTABLE=...)") from None
 

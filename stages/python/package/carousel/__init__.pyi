@@ -78,7 +78,7 @@ class Frame:
         """The number of the frame, from 0: the same in every stage and on every host."""
     @property
     def time_s(self) -> float:
-        """Time of the frame in the stream, in seconds: frame_number / fps, or that of a recording."""
+        """Time of the frame in the stream, in seconds: frame_number / fps, or the time in a recording."""
     @property
     def born_ns(self) -> int:
         """CLOCK_MONOTONIC, in nanoseconds, when its source started it; 0: unknown."""
@@ -154,14 +154,14 @@ class Latest:
 class ReaderFrame(Frame):
     """A frame of a reader, until its commit(). `with frame:` commits it, unless an exception is raised."""
     def commit(self) -> None:
-        """Marks the frame as read, exactly once. No array of it may be held any more. Raises PortRevoked."""
+        """Marks the frame as read, exactly once. No array of the frame may still be held. Raises PortRevoked."""
     def __enter__(self) -> ReaderFrame: ...
     def __exit__(self, *exception: Any) -> None: ...
 
 class WriterFrame(Frame):
     """A frame to fill, until its commit(). `with frame:` commits it; after an exception its number is used again."""
     def commit(self) -> None:
-        """Publishes the frame to the downstream stages. No array of it may be held any more. Raises PortRevoked."""
+        """Publishes the frame to the downstream stages. No array of the frame may still be held. Raises PortRevoked."""
     def drop(self) -> None:
         """Discards the frame: its number is used again."""
     def __enter__(self) -> WriterFrame: ...

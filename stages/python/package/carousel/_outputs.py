@@ -91,7 +91,7 @@ def formats_of(output, outputs, owner, config, inputs):
     outputs = _of_configuration(outputs, config)
     if not isinstance(outputs, dict) or not outputs or not all(isinstance(name, str) for name in outputs):
         raise ConfigError(f"{owner}: outputs={outputs!r}; expected a name for each, e.g. {{\"color\": carousel.like(0), "
-                          "\"depth\": {\"z\": \"f32[720, 1280]\"}}; a sink says nothing of outputs")
+                          "\"depth\": {\"z\": \"f32[720, 1280]\"}}; a sink has neither output= nor outputs=")
     found = [(name, _format_of(each, owner, config, inputs, name)) for name, each in outputs.items()]
     for name, form in found:
         if form is None:

@@ -24,7 +24,7 @@ def program():
             return path
     found = shutil.which("carousel")
     if not found:
-        raise Error(f"no program carousel next to {here} or in PATH: build it (./pipelines/launch) or add its folder to PATH")
+        raise Error(f"the program carousel is neither next to {here} nor in PATH: build it (./pipelines/launch) or add its folder to PATH")
     return found
 
 

@@ -147,7 +147,7 @@ class Stage:
         if device not in ("any", "cpu", "cuda"):
             raise ConfigError(f"{self.name}: device={device!r}: expected \"any\", \"cpu\" or \"cuda\"")
         if output is not None and outputs is not None:
-            raise ConfigError(f"{self.name}: output= and outputs= exclude each other; use outputs= for several, with a name each")
+            raise ConfigError(f"{self.name}: output= and outputs= exclude each other; use outputs= for several outputs, each with a name")
         own_init = self.is_class and target.__init__ is not object.__init__
         self.settings = _settings_of(target.__init__, self.name) if own_init else \
             [] if self.is_class else _settings_of(target, self.name)
@@ -233,8 +233,7 @@ class Adapter:
         known = ["frame"] + [f"{spelled(source)}_{plane}" if len(inputs) > 1 else plane for _, _, source, plane in there] + \
             [each for each, planes in to_write.items() if len(planes) == 1]
         why = "is not a plane here" if not found else f"is a plane of {len(found)} {found[0][0]}s"
-        raise ConfigError(f"{self.words()}: the argument {name} {why}; there are {', '.join(known)} (settings are keyword arguments, "
-                          "behind *)")
+        raise ConfigError(f"{self.words()}: the argument {name} {why}; there are {', '.join(known)} (settings are keyword arguments, after *)")
 
     def require_writers(self, picks, written):
         """Raises an error for an output that no argument refers to, because it would keep the slot's old content, and for two arguments

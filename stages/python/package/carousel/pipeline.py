@@ -17,10 +17,10 @@ def _file_of(stage, place):
     module = sys.modules.get(stage.module)
     file = getattr(module, "__file__", None) or ""
     if not file.endswith(".py"):
-        raise ConfigError(f"{place}: run: {stage.name} is not defined in a file, which the stage's process could load; write it into a .py file")
+        raise ConfigError(f"{place}: run: {stage.name} is not defined in a file, so the stage's process can't load it; write it into a .py file")
     names = [name for name, value in vars(module).items() if value is stage]
     if not names:
-        raise ConfigError(f"{place}: run: {stage.name} is not at the top level of {file}, where the stage's process would find it")
+        raise ConfigError(f"{place}: run: {stage.name} is not at the top level of {file}, so the stage's process can't find it")
     return f"{os.path.abspath(file)}:{names[0]}"
 
 
@@ -116,7 +116,7 @@ class Pipeline:
             raise TypeError("Pipeline: expected a file or stages=[...]")
         if file is not None:
             if pipeline or parameters or link or hosts:
-                raise TypeError("Pipeline: a file has all keys itself; start() takes options")
+                raise TypeError("Pipeline: no other keys can be given with a file, which has all keys itself; start() takes options")
             self.file, self._sections = os.path.abspath(file), self._read(file)
         else:
             self.file = None
@@ -174,7 +174,7 @@ class Pipeline:
         ConfigError if the pipeline is refused, with the stage and the key or with the place in the file, and Error if it does not start
         for another reason, or does not run within wait_s seconds."""
         if _stage.loading:
-            raise Error(f"{_stage.loading} starts a pipeline while the process of a stage loads it: start it below if __name__ == \"__main__\":")
+            raise Error(f"{_stage.loading} starts a pipeline while the process of a stage loads it: start the pipeline below if __name__ == \"__main__\":")
         words, file, folder, explained = [program(), "run"], self.file, None, lambda text: text
         if file is None:
             folder, made = tempfile.mkdtemp(prefix="carousel-"), self._document()
