@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     app.add_option("--stage", stage,
                    "output to show, STAGE or STAGE/PLANE (default: the input of the last sink)");
     app.add_option("--compare", compare,
-                   "another ring, STAGE or STAGE/PLANE: the same frame, shown on the right");
+                   "on the right, show the same frame in another ring: STAGE or STAGE/PLANE");
     app.add_option("--range", range,
                    "range of values: auto (without 0.5 % at either end), extremes, or LOW..HIGH [auto]")
         ->check([&o](const std::string& text) {

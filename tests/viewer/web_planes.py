@@ -121,7 +121,7 @@ class Planes(PlanesRig):
         self.assertEqual(dashboard.json()["picture"]["note"], "")
         self.assertEqual(dashboard.act("look", "stop")[0], 200)   # its input fills, the ring before that goes further
         note = wait_for("the note", lambda: dashboard.ask("/snapshot.png")[0] == 200 and dashboard.json()["picture"]["note"])
-        self.assertRegex(note, r"^frames \d+ and \d+ are shown together: no frame was in both rings for 0\.5 s$")
+        self.assertRegex(note, r"^frames \d+ and \d+ are shown together, because no frame was in both rings for 0\.5 s$")
         left, right = dashboard.json()["picture"]["shown"]
         self.assertNotEqual(left["frame"], right["frame"])
         self.assertEqual(dashboard.act("look", "cont")[0], 200)

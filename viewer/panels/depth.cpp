@@ -22,7 +22,7 @@ struct depth_column {
 constexpr depth_column depth_columns[] = {
     {"stage", 90, "a process each"},
     {"in flight", 150, "frames in flight now / allowed now / possible"},
-    {"ahead", 150, "frames from the oldest one that its readers have not finished / window / buffers"},
+    {"ahead", 150, "frames since the oldest one that its readers have not finished / window / buffers"},
     {"turn", 48, "share of the last 2 s spent waiting for its turn on the GPU"},
     {"reason", 0, "basis of the choice"},
 };

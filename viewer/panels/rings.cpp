@@ -82,7 +82,8 @@ void slot_tip(const model& m, const telemetry::link_view& l, u32 k) {
         t += fmt::format("\ntombstone: given up by {}", m.snap.stage_name(s.tombstone_stage));
     for (const telemetry::group_view& g : l.groups)
         if ((s.leased_by >> g.index & 1U) != 0) t += fmt::format("\nleased by {}", reader_name(m, g));
-    if (s.phase == slot_phase::quarantined) t += "\nits writer died: quarantined until its end is confirmed";
+    if (s.phase == slot_phase::quarantined)
+        t += "\nquarantined because its writer died, until that process's end is confirmed";
     ui::tip(t);
 }
 

@@ -39,7 +39,7 @@ const std::vector<shortcut>& shortcuts() {
         {"Ctrl+K", "kill -9 the chosen stage"},
         {"Ctrl+R", "replace it by a new process"},
         {"Ctrl+S", "pause it: the pipeline waits; C (without Ctrl) continues it"},
-        {fault_keys(), "inject a fault at its next frame; the buttons of the stages have their names"},
+        {fault_keys(), "inject a fault at its next frame; the buttons of the stages show the faults' names"},
         {"", ""},
         {"space  .", "pause the picture; step to the newest frame"},
         {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},

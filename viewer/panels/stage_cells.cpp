@@ -127,7 +127,7 @@ void stage_buttons(model& m, const std::string& label, bool alive, bool paused, 
         if (ui::button("stages.cont." + label, "cont.", hint("C"), "continue it", false, can))
             m.ask(run::seat_request{seat_order::cont, label});
     } else if (ui::button("stages.stop." + label, " stop ", hint("Ctrl+S"),
-                          "pause it: the pipeline waits, no process is replaced", false, can)) {
+                          "pause it: the pipeline waits, and no process is replaced", false, can)) {
         m.ask(run::seat_request{seat_order::stop, label});
     }
     ImGui::SameLine();

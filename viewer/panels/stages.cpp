@@ -189,7 +189,7 @@ private:
             if (k == fault.key) what = "harms";
         if (what == nullptr) return false;
         m.events.add({m.now_ns, telemetry::event_kind::info, shm::none,
-                      fmt::format("no action: Ctrl+{} {} {}, {} alone has no effect", k, what,
+                      fmt::format("no action: Ctrl+{} {} {}, but {} alone has no effect", k, what,
                                   m.snap.seat_label(m.selected_seat), k)});
         return true;
     }

@@ -151,9 +151,10 @@ bool tap::take_pair() {
     back_.note =
         back_.frame[0].ring_sequence == back_.frame[1].ring_sequence
             ? ""
-            : fmt::format("frames {} and {} are shown together: no frame was in both rings for {:.1f} s",
-                          back_.frame[0].ring_sequence, back_.frame[1].ring_sequence,
-                          static_cast<f64>(pair_patience_ns) / 1e9);
+            : fmt::format(
+                  "frames {} and {} are shown together, because no frame was in both rings for {:.1f} s",
+                  back_.frame[0].ring_sequence, back_.frame[1].ring_sequence,
+                  static_cast<f64>(pair_patience_ns) / 1e9);
     return true;
 }
 

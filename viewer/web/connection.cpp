@@ -303,7 +303,7 @@ void connection::ask_supervisor(run::request what) {
     // it.
     const std::string_view shown = view_of(request_["X-Carousel-Run"]);
     if (!shown.empty() && shown != run_id)
-        return refuse(status::conflict, "this web UI now watches another run: no action");
+        return refuse(status::conflict, "no action was taken, because this web UI now watches another run");
     if (site_.actions >= site::max_actions)
         return refuse(status::too_many_requests, "too many actions are waiting for the supervisor's answer");
     ++site_.actions;

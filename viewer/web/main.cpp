@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
     app.add_option("--stage", stage,
                    "pictures to show, STAGE or STAGE/PLANE (default: the input of the last sink)");
     app.add_option("--compare", compare,
-                   "another ring, STAGE or STAGE/PLANE: the same frame, shown on the right");
+                   "on the right, show the same frame in another ring: STAGE or STAGE/PLANE");
     app.add_option("--fps", o.served.fps, "most pictures per second in the stream (default: 25)")
         ->check(CLI::Range(0.1, 240.0));
     app.add_option("--quality", o.served.quality, "quality of its JPEG pictures (default: 80)")

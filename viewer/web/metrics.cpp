@@ -91,7 +91,7 @@ void hosts(writer& w, const std::vector<host_report>& all) {
     w.family("carousel_host_up", "gauge", "1 while another host of the pipeline answers.");
     for (const host_report& h : all) w.value(label("host", h.name), h.is_there() ? 1 : 0);
     w.family("carousel_host_clock_ahead_seconds", "gauge",
-             "Offset of the other host's monotonic clock to the clock of this host.");
+             "Offset of the other host's monotonic clock from the monotonic clock of this host.");
     for (const host_report& h : all)
         if (h.clock_ahead_ms) w.value(label("host", h.name), *h.clock_ahead_ms / 1e3);
     w.family("carousel_host_clock_error_seconds", "gauge",

@@ -68,7 +68,7 @@ public:
         ::setenv("__GL_SYNC_TO_VBLANK", "0", 0);
         if (glfwInit() != GLFW_TRUE)
             throw device_error(fmt::format(
-                "no window: {}; DISPLAY is {}. Without a display: `carousel run` alone, or --offscreen "
+                "no window: {}; DISPLAY is {}. Without a display, use `carousel run` alone, or --offscreen "
                 "--screenshot FILE",
                 last_glfw_error(), std::getenv("DISPLAY") != nullptr ? std::getenv("DISPLAY") : "not set"));
         open(o);
