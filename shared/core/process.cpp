@@ -30,9 +30,8 @@ void raise_stack_limit() {
     stack = {found.rlim_max, found.rlim_max};
     if (found.rlim_max >= least_stack && ::setrlimit(RLIMIT_STACK, &stack) == 0) return;
     throw out_of_resources(
-        fmt::format("raising the limit of the stack from {} KiB (hard limit {} KiB) to {} KiB: {}; start it "
-                    "with a higher one "
-                    "(`ulimit -s 8192`)",
+        fmt::format("raising the limit of the stack from {} KiB (hard limit {} KiB) to {} KiB: {}; start "
+                    "this program with a higher limit (`ulimit -s 8192`)",
                     found.rlim_cur / 1024, found.rlim_max / 1024, least_stack / 1024, errno_text(why)));
 }
 

@@ -54,8 +54,9 @@ std::string no_thread_text(int error_number) {
 std::string no_file_text(int error_number) {
     const std::optional<rlim_t> files = soft_limit(RLIMIT_NOFILE);
     if (error_number != EMFILE || !files) return errno_text(error_number);
-    return fmt::format("{} (the limit of this process is {}): start it with a higher one (`ulimit -n 1024`)",
-                       errno_text(error_number), *files);
+    return fmt::format(
+        "{} (the limit of this process is {}): start the program with a higher limit (`ulimit -n 1024`)",
+        errno_text(error_number), *files);
 }
 
 std::string no_room_text(int error_number, const std::string& otherwise) {

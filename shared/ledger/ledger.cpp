@@ -91,8 +91,8 @@ bool read_number(const std::string& text, u64& out) {
 
 [[noreturn]] void refuse_claims(const std::string& path, const std::string& line) {
     throw output_error(
-        fmt::format("{}: \"{}\" is not a range of frames: it is unknown which frames this sink counts for; "
-                    "end the run and start it again (--fresh)",
+        fmt::format("{}: \"{}\" is not a range of frames, so it is unknown for which frames this sink "
+                    "counts; end the run and start it again (--fresh)",
                     path, line));
 }
 
@@ -229,8 +229,8 @@ std::vector<ledger_record> ledger_reader::read(u64 first, u64 count) const {
     for (u64 i = 0; i < count; ++i) {
         if (i < whole && !is_of_this_layout(records[i])) {
             throw output_error(fmt::format(
-                "the records of the ledger {} do not have {} bytes: an earlier version of Carousel wrote the "
-                "file (0.1.0: 48 bytes), which is needed to read it, or the file is damaged",
+                "the records of the ledger {} do not have {} bytes: the file is damaged, or an earlier "
+                "version of Carousel wrote it (0.1.0: 48 bytes), and only that version can read it",
                 path_, sizeof(ledger_record)));
         }
         if (i >= whole || !present(records[i], first + i)) {

@@ -205,10 +205,10 @@ u64 folded_end(const std::string& ledger) { return ledger_account::load(folded_p
 
 void refuse_nameless(const ledger_summary& sum, const std::string& ledger) {
     if (std::find(sum.hash_tags.begin(), sum.hash_tags.end(), 0U) != sum.hash_tags.end())
-        throw output_error(fmt::format(
-            "the ledger {} has hashes without a name, written by an older build of Carousel, which can't be "
-            "compared: end that run with its own build, or start a new run (--fresh)",
-            ledger));
+        throw output_error(
+            fmt::format("the ledger {} has hashes without a name from an older build of Carousel, and they "
+                        "can't be compared: end that run with its own build, or start a new run (--fresh)",
+                        ledger));
 }
 
 void begin_ledger(const std::string& ledger, u64 first) {

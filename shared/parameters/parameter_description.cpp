@@ -50,7 +50,7 @@ std::string fault_of(const parameter_schema& s, const parameter& p) {
         return fmt::format("has {} elements; 1 to {} are possible", p.count, most_elements);
     if (p.offset % element_size != 0)
         return fmt::format("is at offset {}, which is not a multiple of {}", p.offset, element_size);
-    if (!lies_within(p, s.bytes)) return fmt::format("is outside the {} bytes", s.bytes);
+    if (!lies_within(p, s.bytes)) return fmt::format("is not within the {} bytes of the parameters", s.bytes);
     if (!is_text(p.label) || !is_text(p.unit))
         return fmt::format("has a label or unit of more than {} characters", longest_name);
     if (p.kind == parameter_kind::choice) {
@@ -58,7 +58,7 @@ std::string fault_of(const parameter_schema& s, const parameter& p) {
             return fmt::format("has {} choices; 1 to {} are possible", p.choices.size(), most_choices);
         for (const std::string& c : p.choices)
             if (!is_word(c, "_-.") || std::count(p.choices.begin(), p.choices.end(), c) > 1)
-                return fmt::format("has a duplicate choice, or one that is not a word: \"{}\"", c);
+                return fmt::format("has a choice that occurs twice or is not a word: \"{}\"", c);
     } else if (!p.choices.empty()) {
         return fmt::format("has choices, but is of the kind {}", name_of(p.kind));
     }
@@ -87,18 +87,18 @@ std::string fault_of_use(const parameter_schema& s, const parameter& p) {
                            did_you_mean_clause(p.role, texts(roles)));
     const u32 needs = p.role.empty() || p.role == "hidden" ? p.count : p.role == "camera.fov" ? 1 : 3;
     if (!p.role.empty() && p.role != "hidden" && (p.kind != parameter_kind::number || p.count != needs))
-        return fmt::format("has the role \"{}\", which takes {} of the kind number", p.role, needs);
+        return fmt::format("has the role \"{}\", which needs {} elements of the kind number", p.role, needs);
     if (p.below.empty()) return {};
     const parameter* other = s.find(p.below);
     if (other == nullptr || other == &p)
-        return fmt::format("must be below \"{}\", which is not another field",
+        return fmt::format("must be below the field \"{}\", but there is no other field of that name",
                            p.below.substr(0, longest_shown));
     const auto single = [](const parameter& f) {
         return f.count == 1 && (f.kind == parameter_kind::number || f.kind == parameter_kind::integer);
     };
     return single(p) && single(*other)
                ? ""
-               : fmt::format("must be below \"{}\"; both must be single numbers", p.below);
+               : fmt::format("must be below \"{}\", so both must be single numbers", p.below);
 }
 
 const json& member(const json& j, const char* key) {

@@ -36,8 +36,8 @@ device::imported_event* helper::event_of(u32 link, u32 seat, u32 epoch, u32 slot
     }
     return nullptr;
 } catch (const std::exception& e) {
-    log::debug("importing an event of seat {}: {}: only the event's owner can commit its frames", seat,
-               e.what());
+    log::debug("importing an event of seat {}: {}: only the event's owner can commit the event's frames",
+               seat, e.what());
     return nullptr;
 }
 

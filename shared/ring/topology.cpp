@@ -43,7 +43,8 @@ void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
     const u64 lease = output == 0 ? s.latest_lease_ns : s.more[output - 1].latest_lease_ns;
     l.latest_lease_ns = lease != 0 ? lease : p.latest_lease_ns;
     require(l.window <= shm::max_window && l.slots <= shm::max_slots,
-            fmt::format("link {}: a window of {} is needed (at most {}) with {} buffers (at most {}): lower "
+            fmt::format("link {}: the window must be {} (at most {} is possible), and the number of buffers "
+                        "{} (at most {} is possible): lower "
                         "in_flight, instances or window",
                         l.name, l.window, shm::max_window, l.slots, shm::max_slots));
     l.tail.store(p.first_ring_sequence, std::memory_order_relaxed);

@@ -99,7 +99,7 @@ mapped_link map_link(const shm::control_block& c, const attached_block& b, devic
     const bool known = b.canary_bytes == 0 || b.canary_bytes == device::canary_bytes;
     if (m.slots == 0 || m.slots > shm::max_slots || !known || !b.memory.holds(m.slots, l.slot_bytes))
         throw shm_error(fmt::format(
-            "link {}: {} slots of {} bytes do not fit into its memory of {}: the control block is "
+            "link {}: {} slots of {} bytes do not fit into its memory of {} bytes: the control block is "
             "damaged, restart the run",
             l.name, m.slots, l.slot_bytes, b.memory.bytes));
     m.memory = on.map(b.memory, wanted);

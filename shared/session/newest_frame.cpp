@@ -34,10 +34,9 @@ newest_frame::newest_frame(shm::control_block& c, run::mapped_ring from, device:
 
 void newest_frame::join() {
     if (!reader_.join(from_.entry))
-        throw config_error(
-            fmt::format("all {} places for viewers, ports and displays at the ring of {} are "
-                        "taken: close one",
-                        shm::max_latest, from_.stage));
+        throw config_error(fmt::format(
+            "all {} places for viewers, ports and displays at the ring of {} are taken: close one of them",
+            shm::max_latest, from_.stage));
 }
 
 // Another supervisor leases the same memory, which is already mapped. A supervisor that is still taking the

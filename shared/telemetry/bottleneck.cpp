@@ -141,9 +141,9 @@ std::string describe(const bottleneck& b, const std::string& name, f64 fps) {
         case bottleneck::kind::pace:
             return fmt::format("limited by fps: {:.6g} frames/s", fps);
         case bottleneck::kind::paused:
-            return fmt::format("{} is stopped: the others wait for it", name);
+            return fmt::format("{} is stopped, and the others wait for it", name);
         case bottleneck::kind::down:
-            return fmt::format("{} is down: the others wait for it", name);
+            return fmt::format("{} is down, and the others wait for it", name);
     }
     return "";
 }

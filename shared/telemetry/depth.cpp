@@ -49,11 +49,11 @@ std::string depth_view::reason() const {
         case depth_reason::requested:
             return "from latency in the file";
         case depth_reason::cores:
-            return "more would not help: limited by CPU cores";
+            return "limited by CPU cores, so more frames would not help";
         case depth_reason::unmeasured:
             return "as planned; no frames are measured yet";
         case depth_reason::turns:
-            return fmt::format("{} contexts take turns on the GPU, {} over all of them", contexts,
+            return fmt::format("{} contexts take turns on the GPU, with {} over all contexts", contexts,
                                a_frame(work_ns));
         case depth_reason::hops:
             return fmt::format("{}, which hides the latency to the next process", a_frame(work_ns));

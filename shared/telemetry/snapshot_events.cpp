@@ -146,7 +146,8 @@ void event_tracker::feed(const snapshot& s) {
     for (u32 k = 0; k < s.seats.size(); ++k) compare_seat(s, k);
     for (u32 k = 0; k < s.stages.size(); ++k) compare_stage(s, k);
     if (s.end != end_ && s.end == ring::end_stopping)
-        add({s.taken_ns, event_kind::info, shm::none, "the run stops: frames in flight are finished"});
+        add({s.taken_ns, event_kind::info, shm::none,
+             "the run stops after the frames in flight are finished"});
     end_ = s.end;
     if (!ended_ && s.ended())
         add({s.taken_ns, event_kind::info, shm::none,

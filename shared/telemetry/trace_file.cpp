@@ -228,9 +228,9 @@ void writer::bars() {
             const attempt& a = *b.a;
             const char* category = b.f == fate::thrown_away ? "discarded" : "frame";
             const char* note =
-                b.f == fate::thrown_away ? R"(,"note":"its process died: repeated")"
+                b.f == fate::thrown_away ? R"(,"note":"repeated because its process died")"
                 : b.f == fate::inferred
-                    ? R"(,"note":"its process died after the commit; the end is when the frame was seen again")"
+                    ? R"(,"note":"its process died after the commit; the bar ends when the frame was seen again")"
                 : b.f == fate::open ? R"(,"note":"still in flight at the end of the trace")"
                                     : "";
             put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"ring_sequence":{},"epoch":{},"tombstone":{}{}{}{}}}}})",

@@ -94,8 +94,8 @@ std::string join_traces(const std::string& coordinator, const std::vector<named_
                   missing = t["otherData"].value("missing_bars", u64{0});
         if (warnings != nullptr && (overwritten > 0 || missing > 0))
             warnings->push_back(fmt::format(
-                "on host {} {} stamps were overwritten before they were read and {} bars are missing", o.host,
-                overwritten, missing));
+                "on host {}, {} stamps were overwritten before they were read, and {} bars are missing",
+                o.host, overwritten, missing));
         about["joined"].push_back({{"host", o.host},
                                    {"records_overwritten", overwritten},
                                    {"missing_bars", missing},

@@ -149,8 +149,8 @@ TEST_CASE("ps, top and the control block's readers name the same stage during th
     }
     CHECK(seen == "middle");
     CHECK(run.command({"stop", "sink", "-p", "named"}, out) == 0);
-    CHECK(
-        run.wait_until([&] { return reported()["text"] == "sink is stopped: the others wait for it"; }, 10));
+    CHECK(run.wait_until([&] { return reported()["text"] == "sink is stopped, and the others wait for it"; },
+                         10));
     CHECK(run.command({"cont", "sink", "-p", "named"}, out) == 0);
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
@@ -205,7 +205,7 @@ TEST_CASE("while a required stage is down the pipeline waits, and it runs again 
     CHECK(run.wait_until([&] { return reported()["state_text"] == "waiting: middle is down"; }, 5));
     CHECK(reported()["state"] == "waiting");
     CHECK(reported()["waits_for"] == json({"middle"}));
-    CHECK(reported()["bottleneck"]["text"] == "middle is down: the others wait for it");
+    CHECK(reported()["bottleneck"]["text"] == "middle is down, and the others wait for it");
     REQUIRE(run.command({"ps", "-p", "lacks"}, out) == 0);
     CHECK_THAT(out, contains("lacks: waiting: middle is down, pid "));
     REQUIRE(run.command({"top", "--once", "-p", "lacks"}, out) == 0);

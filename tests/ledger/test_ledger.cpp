@@ -268,7 +268,7 @@ TEST_CASE("a ledger of version 0.1.0 is refused by its record size, and one fram
         CHECK(reader->first_undelivered(0) == 1);
         return;
     }
-    const auto refusal = test::contains("an earlier version of Carousel wrote the file (0.1.0: 48 bytes)");
+    const auto refusal = test::contains("an earlier version of Carousel wrote it (0.1.0: 48 bytes)");
     CHECK_THROWS_WITH(reader->summarize(reader->size()), refusal);
     CHECK_THROWS_WITH(reader->first_undelivered(0), refusal);
 }

@@ -150,7 +150,7 @@ const std::vector<violation>& violations() {
         {"a tail beyond the end", [](run_in_hand& r) { r.c().link[1].tail.store(601); },
          "ring of middle-1: tail", "beyond the end"},
         {"a tail that shrinks", [](run_in_hand& r) { r.c().link[1].tail.store(1); }, "ring of middle-1: tail",
-         "only grows"},
+         "can only grow"},
         {"a tail that has passed frames by",
          [](run_in_hand& r) {
              shm::tail_word& t = r.c().link[1].tail;
@@ -169,7 +169,7 @@ const std::vector<violation>& violations() {
          [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{3} << 20U); },
          "(sink): identity", "epoch"},
         {"an entry's state", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(0)].identity.fetch_xor(15); },
-         "(source): identity", "but its process works"},
+         "(source): identity", "although its process is working"},
         {"an asset's state",
          [](run_in_hand& r) {
              r.c().assets = r.made->assets = 1;
@@ -265,7 +265,7 @@ const std::vector<violation>& violations() {
          "source source: number", "lap"},
         {"a number's state",
          [](run_in_hand& r) { change_number(r, [](lease_word& w) { w.state = lease_state::skipped; }); },
-         "source source: number", "waits or is leased"},
+         "source source: number", "can only be waiting or leased"},
         {"a claim of a source that never ends",
          [](run_in_hand& r) {
              r.c().source[0].ended.store(end_claim{7, 0, 1}.pack());

@@ -86,12 +86,12 @@ TEST_CASE("a stopped or down stage is named before any share, a starting one mak
     const bottleneck paused = find_bottleneck(all, 60);
     CHECK(paused.what == kind::paused);
     CHECK(paused.stage == 3);
-    CHECK(describe(paused, "display", 0) == "display is stopped: the others wait for it");
+    CHECK(describe(paused, "display", 0) == "display is stopped, and the others wait for it");
     all[1].condition = stage_condition::down;
     const bottleneck down = find_bottleneck(all, 60);
     CHECK(down.what == kind::down);
     CHECK(down.stage == 1);
-    CHECK(describe(down, "vertex", 0) == "vertex is down: the others wait for it");
+    CHECK(describe(down, "vertex", 0) == "vertex is down, and the others wait for it");
     all[1].required = all[3].required = false;  // the run continues without them
     CHECK(find_bottleneck(all, 0).stage == 2);
 }

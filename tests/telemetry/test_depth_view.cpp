@@ -30,7 +30,7 @@ TEST_CASE("each reason has its own text, and an unset or unknown word has no tex
     CHECK(depth_view::of(0).reason().empty());
     CHECK(depth_view::of(~u64{0}).reason().empty());
     CHECK(depth_view{14, 16, depth_reason::turns, 4, 66'000}.reason() ==
-          "4 contexts take turns on the GPU, 0.066 ms per frame over all of them");
+          "4 contexts take turns on the GPU, with 0.066 ms per frame over all contexts");
     CHECK(depth_view{5, 7, depth_reason::hops, 1, 150'000}.reason() ==
           "0.150 ms per frame, which hides the latency to the next process");
     std::vector<std::string> seen;

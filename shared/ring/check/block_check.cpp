@@ -48,7 +48,7 @@ private:
 void check_head(findings& f, const shm::control_block& c, const shm::control_block& made) {
     const std::string object = "the block's head";
     if (load(c.magic) != shm::control_magic)
-        f.add(object + ": magic", "is not a control block's: no process can attach any more");
+        f.add(object + ": magic", "is not that of a control block, so no process can attach any more");
     f.all_same(c, made, object, shm::head_fields);
 }
 
@@ -74,7 +74,7 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
               fmt::format("counts {} sets, but the supervisor has published {}", is.sets, was.sets));
     if (is.horizon < was.horizon)
         f.add("parameters: horizon",
-              fmt::format("is {}, it was {} before and only grows", is.horizon, was.horizon));
+              fmt::format("is {}, although it was {} before and can only grow", is.horizon, was.horizon));
     u64 reach = 0;
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
@@ -85,7 +85,7 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
     }
     if (made.sources > 0 && is.horizon > reach)
         f.add("parameters: horizon",
-              fmt::format("is {}, no source can have leased a number from {} on", is.horizon, reach));
+              fmt::format("is {}, but no source can have leased {} or a higher number", is.horizon, reach));
 }
 
 // A claim was made by a source that may end its stream, and names a number that was leased to one of the
@@ -132,7 +132,7 @@ void check_entries(findings& f, const shm::control_block& c, const shm::control_
         else if (l.standby ? w.state != entry_state::standby
                            : l.current && w.state != entry_state::starting && w.state != entry_state::live)
             f.add(object + ": identity",
-                  fmt::format("has state {}, but its process works", static_cast<u32>(w.state)));
+                  fmt::format("has state {}, although its process is working", static_cast<u32>(w.state)));
         if (!l.current) continue;
         if (!intact(load(c.seat[l.seat].current))) continue;
         const seat_word sits = seat_word::of(load(c.seat[l.seat].current));
@@ -194,7 +194,8 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
         const u64 tail = load(c.link[k].tail),
                   before = k < known.tails.size() ? known.tails[k] : made.first_ring_sequence;
         if (!intact(load(c.link[k].tail.raw()))) continue;  // check_parity
-        if (tail < before) f.add(object, fmt::format("is {}, it was {} before and only grows", tail, before));
+        if (tail < before)
+            f.add(object, fmt::format("is {}, although it was {} before and can only grow", tail, before));
         if (known.end != end_unknown && known.end != end_stopping &&
             tail > std::max(known.end + known.surplus, before))
             f.add(object, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
@@ -253,8 +254,8 @@ std::string name_of(const shm::control_block& made, const word_place& at) {
 std::vector<finding> check_parity(const shm::control_block& c, const shm::control_block& made) {
     std::vector<finding> all;
     for (const damaged_word& w : damaged_words(c, made))
-        all.push_back(
-            {name_of(made, w.at), fmt::format("is damaged: {:#x} is not a valid word, by one bit", w.raw)});
+        all.push_back({name_of(made, w.at),
+                       fmt::format("is damaged: {:#x} differs from a valid word in one bit", w.raw)});
     return all;
 }
 

@@ -170,8 +170,8 @@ private:
             const bool newer = lease.generation != w.generation &&
                                ((lease.generation - w.generation) & generation_mask) < (u64{1} << 23);
             if (newer)
-                add(word, fmt::format("is of generation {}, newer than its slot's ({})", lease.generation,
-                                      w.generation));
+                add(word, fmt::format("is of generation {}, which is newer than its slot's generation {}",
+                                      lease.generation, w.generation));
             else if (lease.generation != w.generation)
                 continue;  // stale: reads as WAIT
             else if (lease.state == lease_state::leased && g < shm::max_blocking)
@@ -207,7 +207,8 @@ private:
                 fmt::format("is {}, beyond the end of the run ({})", ring_sequence, known_.end));
         if (const auto [other, fresh] = seen.try_emplace(ring_sequence, n); !fresh)
             add(object + ": header.ring_sequence",
-                fmt::format("is {}, as in slot {}: one frame can't be in two", ring_sequence, other->second));
+                fmt::format("is {}, the same as in slot {}, but a frame can't be in two slots", ring_sequence,
+                            other->second));
         if (!is_sealed(h, made_.parameters.bytes))
             add(fmt::format("{}: header of frame {}", object, ring_sequence),
                 "has changed since its producer sealed it");
@@ -251,8 +252,8 @@ private:
             const std::string object = fmt::format("source {}: number {}", name_of_stage(q.stage), number);
             const u64 lap = lap_of(q, number, n);
             if (w.state != lease_state::wait && w.state != lease_state::leased)
-                add(object,
-                    fmt::format("is in state {}: a number waits or is leased", static_cast<u32>(w.state)));
+                add(object, fmt::format("is in state {}, but a number can only be waiting or leased",
+                                        static_cast<u32>(w.state)));
             else if (w.state == lease_state::leased && w.generation == ((lap - 1) & generation_mask) &&
                      job(w.job).state == job_state::committed)
                 tag(object, "leased", w.job, w.version, q.stage);
@@ -263,7 +264,8 @@ private:
             else if (w.state == lease_state::leased)
                 tag(object, "leased", w.job, w.version, q.stage);
             if (w.state == lease_state::leased && w.generation == lap && beyond_end(number))
-                add(object, fmt::format("is leased, beyond the end of the run ({})", known_.end));
+                add(object,
+                    fmt::format("is leased, although it is beyond the end of the run ({})", known_.end));
         }
     }
 
@@ -294,7 +296,7 @@ private:
                                      1U, shm::max_window);
             const lease_word w = lease_word::of(load(c_.source[maker.source].sequence_lease[t % n]));
             if (w.generation == ((lap_of(made_.source[maker.source], t, n) + 1U) & generation_mask))
-                add(object, "is finished by its source, but in no slot");
+                add(object, "is finished by its source, but is in no slot");
             return;
         }
         for (u32 i = 0; i < std::min(maker.inputs, shm::max_inputs); ++i) {
@@ -310,7 +312,7 @@ private:
             const lease_word w = lease_word::of(load(c_.link[from].group[slot][maker.input_group[i]]))
                                      .seen_at(slot_word::of(load(c_.link[from].slot[slot])).generation);
             if (w.state == lease_state::done)
-                add(object, fmt::format("is missing: {} has finished it", maker.name));
+                add(object, fmt::format("is missing, although {} has finished it", maker.name));
         }
     }
 

@@ -78,12 +78,13 @@ TEST_CASE("each seat's depth is the value that its newest process reported, with
                             .pack();
     const json depth = s.report()["stages"][0]["depth"];
     CHECK(depth ==
-          json::array({{{"in_flight", 14},
-                        {"window", 16},
-                        {"work_ms", 0.066},
-                        {"reason", "4 contexts take turns on the GPU, 0.066 ms per frame over all of them"},
-                        {"graphs", true},
-                        {"reach", "copy"}}}));
+          json::array(
+              {{{"in_flight", 14},
+                {"window", 16},
+                {"work_ms", 0.066},
+                {"reason", "4 contexts take turns on the GPU, with 0.066 ms per frame over all contexts"},
+                {"graphs", true},
+                {"reach", "copy"}}}));
 }
 
 TEST_CASE("a run that ended before its last frame reports the number of frames and the cause") {
