@@ -28,7 +28,7 @@ void check_mesh(const mesh_layout& mesh, u32 max_instances) {
     const mesh_counts& c = mesh.counts;
     const u64 triangles = static_cast<u64>(c.triangle_count) * max_instances;
     if (triangles == 0 || c.vertex_count == 0)
-        throw config_error("a mesh without triangles, or no instance of it, can't be rendered");
+        throw config_error("only a mesh with at least one triangle and one instance can be rendered");
     // Two numbers must fit into 32 bits: the id of a triangle among the triangles of all instances, and a
     // position in the index array (3 per triangle; signed).
     if (triangles >= 0xffffffffULL || c.triangle_count > 1U << 29 || c.vertex_count > 1U << 29) {

@@ -28,8 +28,8 @@ public:
             // errno is saved now, because available_host_bytes() reads files and changes it
             const int why = errno;
             throw device_error(fmt::format(
-                "CPU backend: no {} bytes of memory: {}; {:.1f} MiB are free; use a smaller size", bytes_,
-                no_memory_text(why), static_cast<double>(available_host_bytes()) / 1048576.0));
+                "CPU backend: allocating {} bytes of memory: {}; {:.1f} MiB are free; use a smaller size",
+                bytes_, no_memory_text(why), static_cast<double>(available_host_bytes()) / 1048576.0));
         }
         ::madvise(at, bytes_, MADV_HUGEPAGE);
         data_ = static_cast<std::byte*>(at);
@@ -184,7 +184,8 @@ void queue::drain() {
 }
 
 void queue::fault() {
-    throw error(exit_code::stage_exception, "a GPU fault was requested on a CPU queue, which can't have one");
+    throw error(exit_code::stage_exception,
+                "a GPU fault was requested on a CPU queue, but only a GPU can have such a fault");
 }
 
 void queue::copy(void* to, const void* from, u64 bytes) {

@@ -52,8 +52,8 @@ memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps re
     const int seals = ::fcntl(handle.fd, F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
         throw shm_error(
-            fmt::format("mapping shared memory: fd {} is not sealed against shrinking, so that another "
-                        "process could truncate it; refused",
+            fmt::format("mapping shared memory: fd {} was refused, because it is not sealed against "
+                        "shrinking and another process could truncate it",
                         handle.fd));
     }
     read_only_ = wanted == access::read;

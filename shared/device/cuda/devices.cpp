@@ -126,8 +126,9 @@ private:
             throw device_error(std::string("the first kernels failed: ") + e.what());
         }
         if (*torn != 0)
-            throw device_error(on_.label() +
-                               ": a status word that a kernel wrote did not read back; the GPU is unusable");
+            throw device_error(
+                on_.label() +
+                ": a status word that a kernel wrote was read back with another value; the GPU is unusable");
     }
 
     gpu on_;

@@ -135,10 +135,11 @@ void graph::build(cudaGraph_t captured) {
     std::size_t count = 0;
     CAROUSEL_CUDA_RUN(queue_->label(), cudaGraphGetNodes(captured, nullptr, &count));
     if (count != list_.all().size())
-        throw error(exit_code::stage_exception,
-                    fmt::format("its work has {} launches, and {} copies, fills or launches outside "
-                                "carousel::cuda::launch(): a stage with same_work must not have any of these",
-                                list_.all().size(), count - std::min(count, list_.all().size())));
+        throw error(
+            exit_code::stage_exception,
+            fmt::format("its work has {} launches by carousel::cuda::launch(), as well as {} copies, fills "
+                        "or launches outside it; a stage with same_work must not have the latter",
+                        list_.all().size(), count - std::min(count, list_.all().size())));
     if (count == 0) throw error(exit_code::stage_exception, "it declares same_work, but launches nothing");
     std::size_t roots = 1;
     nodes_.resize(count);

@@ -121,8 +121,8 @@ std::unique_ptr<imported_event> imported_event::open(const gpu& on, const device
         if (is_fault(status)) fail_run(status, "cudaIpcOpenEventHandle", on.label());
         (void)cudaGetLastError();
         log::warning(
-            "{}: an event of another process could not be imported: {}; its frames are committed only by "
-            "their owner",
+            "{}: an event of another process could not be imported: {}; only the process that owns the event "
+            "can commit the event's frames",
             on.label(), cudaGetErrorName(status));
         return nullptr;
     }
