@@ -104,7 +104,8 @@ void decompress(std::string_view how, std::span<const std::byte> from, std::span
     if (how == "zstd") return zstd_decompress(from, to);
 #endif
     if (!how.empty() && how != "none")
-        throw config_error(fmt::format("it is compressed by {}, which this program was built without", how));
+        throw config_error(
+            fmt::format("it is compressed by {}, but this program was built without that library", how));
     if (from.size() != to.size())
         throw compression_error("the number of bytes differs from the declared size");
     std::memcpy(to.data(), from.data(), to.size());

@@ -49,7 +49,7 @@ void display::prepare(environment& env) {
     }
     if (!film_name_.empty()) {
         if (env.instance() > 0) {
-            throw config_error("a film is written by one process: give this display one instance");
+            throw config_error("only one process can write a film: give this display one instance");
         }
         const std::filesystem::path path = std::filesystem::path(folder_) / film_name_;
         prepare_folder(path.parent_path());

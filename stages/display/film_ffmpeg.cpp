@@ -87,7 +87,8 @@ public:
         sws_scale(sws_.get(), from, stride, 0, height_, frame_->data, frame_->linesize);
         frame_->pts = static_cast<i64>(frame_number);
         check(avcodec_send_frame(codec_.get(), frame_.get()), "encoding");
-        check(avcodec_receive_packet(codec_.get(), packet_.get()), "encoding (no packet for a picture)");
+        check(avcodec_receive_packet(codec_.get(), packet_.get()),
+              "encoding (the encoder returned no packet for a picture)");
         packet_->duration = 1;
         av_packet_rescale_ts(packet_.get(), codec_->time_base, format_->streams[0]->time_base);
         packet_->stream_index = 0;

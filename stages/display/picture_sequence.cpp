@@ -60,8 +60,8 @@ picture_name::picture_name(std::string key, const std::string& pattern) {
             const conversion found = parse_conversion(pattern, at);
             if (found.length == 0) {
                 refuse(
-                    fmt::format("\"{}\" is not a number's placeholder (only %d and %0Nd with N from 1 to 20 "
-                                "are; %% is a percent sign)",
+                    fmt::format("\"{}\" is not a placeholder for a number: use %d, or %0Nd with N from 1 to "
+                                "20 (%% is a percent sign)",
                                 pattern.substr(at, 4)));
             }
             if (part == &after_) {
@@ -74,7 +74,7 @@ picture_name::picture_name(std::string key, const std::string& pattern) {
     }
     if (part == &before_) {
         refuse(
-            "it has no placeholder for the frame's number, so that every picture would replace the previous "
+            "it has no placeholder for the frame's number, so every picture would replace the previous "
             "one");
     }
     if (after_.find('/') != std::string::npos) {

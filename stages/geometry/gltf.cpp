@@ -161,7 +161,7 @@ private:
             constexpr u64 repeat = 10497;
             if (sampler.integer_or("wrapS", repeat, 0, UINT32_MAX) != repeat ||
                 sampler.integer_or("wrapT", repeat, 0, UINT32_MAX) != repeat)
-                hidden_.insert("textures with clamped edges repeat");
+                hidden_.insert("textures with clamped edges are repeated instead");
         }
         return document_.image(document_.referred(texture, "source", "images"));
     }

@@ -217,13 +217,13 @@ void gltf_document::read_container(std::vector<std::byte> bytes) {
             u64{word(12)} + 20 > word(8)) {
             root().refuse(
                 "not a whole glTF 2.0 binary file (.glb): its header names another version, an invalid "
-                "chunk, or more bytes than it has");
+                "chunk, or more bytes than the file has");
         }
         const u64 length = word(8), after = 20 + u64{word(12)};
         text = text.substr(20, word(12));
         if (after + 8 <= length && word(after + 4) == chunk_bin) {
             if (after + 8 + word(after) > length) {
-                root().refuse(fmt::format("its binary chunk should have {} bytes, but the file ends before",
+                root().refuse(fmt::format("its binary chunk should have {} bytes, but the file ends earlier",
                                           word(after)));
             }
             const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(after + 8);

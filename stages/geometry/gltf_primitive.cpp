@@ -107,8 +107,8 @@ void make_room(std::vector<T>& v, u64 more, const gltf_value& node) {
     const u64 room = std::max<u64>(needed, 2 * v.capacity());
     if (room * sizeof(T) > device::available_host_bytes()) {
         node.refuse(
-            "with it the mesh needs more memory than is available; each mesh counts for every node that "
-            "shows it");
+            "with this node, the file needs more memory than is available (a mesh counts once for each node "
+            "that shows it)");
     }
     v.reserve(room);
 }
@@ -157,7 +157,8 @@ gltf_accessor::gltf_accessor(gltf_document& document, const gltf_value& from, co
     const u64 element = u64{size_} * components_;
     stride_ = view.integer_or("byteStride", element, 1, 252);
     if (stride_ < element) {
-        view.refuse(fmt::format("\"byteStride\" = {}: an element has {} bytes", stride_, element));
+        view.refuse(
+            fmt::format("\"byteStride\" = {} is too small: an element has {} bytes", stride_, element));
     }
     const u64 offset = a.integer_or("byteOffset", 0, 0, u64{1} << 40U);
     const u64 end = offset + stride_ * (count_ - 1) + element;
@@ -270,10 +271,10 @@ void add_backs(gltf_primitive& p) {
 void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surface, const gltf_value& node) {
     if (mesh.vertices.size() + p.vertices.size() > most ||
         (mesh.indices.size() + p.indices.size()) / 3 > most) {
-        node.refuse(
-            fmt::format("this node raises the file above {} vertices or triangles (a mesh counts once for "
-                        "each node that shows it)",
-                        most));
+        node.refuse(fmt::format(
+            "with this node, the file has more than {} vertices or triangles (a mesh counts once for "
+            "each node that shows it)",
+            most));
     }
     make_room(mesh.vertices, p.vertices.size(), node);
     make_room(mesh.indices, p.indices.size(), node);

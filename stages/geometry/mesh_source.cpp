@@ -239,7 +239,7 @@ texture_set::texture_set(std::vector<surface> surfaces, std::string key, bool mi
             } catch (const settings_error& e) {
                 if (!unreadable_is_white) throw;
                 if (reported.insert(e.what()).second)
-                    log::warning("{}; its surfaces are drawn without it", e.what());
+                    log::warning("{}; surfaces with this texture are drawn without it", e.what());
                 s.image = {};
             }
         const u32 levels = mipmaps ? kernels::mip_levels(size.width, size.height) : 1;
@@ -275,7 +275,7 @@ void texture_set::fill(u32* texels) const {
                 picture = load_texture(s.image, key_);
             } catch (const settings_error& e) {
                 if (!unreadable_is_white_) throw;
-                log::warning("{}; its surfaces are drawn without it", e.what());
+                log::warning("{}; surfaces with this texture are drawn without it", e.what());
             }
         if (!picture) {
             std::fill_n(first, u64{r.width} * r.height, ~u32{0});

@@ -123,7 +123,7 @@ private:
                 refuse(fmt::format("\"{}\" is not a finite number", word));
             }
             if (!exponent_fits(word)) {
-                refuse(fmt::format("\"{}\" has an exponent that fits no float", word));
+                refuse(fmt::format("the exponent of \"{}\" does not fit a float", word));
             }
         }
     }

@@ -55,7 +55,7 @@ void player::prepare(environment& env) {
             fmt::format("{} has {} frames, so first = {} is beyond its end", path_, whole, first_));
     if (count_ > whole - first_)
         throw config_error(
-            fmt::format("{} has {} frames, so it does not have count = {} frames from position {} on", path_,
+            fmt::format("{} has {} frames, so count = {} is too high for a start at position {}", path_,
                         whole, count_, first_));
     played_ = count_ == 0 ? whole - first_ : count_;
     frame_format format = about_.rings[ring_].format;

@@ -18,8 +18,8 @@ u64 slot_bytes(const frame_format& f) {
 description recorder::configure(const configuration& with) {
     stage_ = with.stage;
     if (with.inputs.empty())
-        throw config_error(
-            fmt::format("stage {} records rings: name the stages that write them in its inputs", stage_));
+        throw config_error(fmt::format(
+            "stage {} has no rings to record: name the stages that write them in inputs", stage_));
     const std::string out = with.settings->text("out", "");
     if (!out.ends_with(".mcap"))
         throw settings_error("out", fmt::format("out = \"{}\": expected the name of an .mcap file", out));
@@ -35,7 +35,7 @@ description recorder::configure(const configuration& with) {
 // file with its first frame.
 void recorder::prepare(environment& env) {
     if (env.instance() > 0)
-        throw config_error("a recording is written by one process: give this stage one instance");
+        throw config_error("only one process can write a recording: give this stage one instance");
     about_.parameters = env.parameters();
     tape_ =
         std::make_unique<tape>(path_, compression_, about_, env.runtime_directory() + "/recording-" + stage_);

@@ -35,14 +35,15 @@ void disk_full_pause::wait(u64 ring_sequence, const disk_full_error& e, bool beg
         if (logged_ns_ == 0 || now - logged_ns_ >= log_interval_ns) {  // one thread logs for all
             logged_ns_ = now;
             log::warning(
-                "frame {} waits for a full disk (for {:.0f} s now; {}): {}. No frame is lost: it continues "
-                "when there is space",
+                "frame {} waits for a full disk (for {:.0f} s now; {}): {}. No frame is lost, and "
+                "the stage continues when there is space",
                 ring_sequence, static_cast<double>(now - since_ns_) / 1e9, free_text(e.path()), e.what());
         }
         over = has_end_timeout_passed(now);
     }
     if (over) {
-        log::warning("frame {} is not written: the run ends, and the disk is still full", ring_sequence);
+        log::warning("frame {} is not written, because the run ends while the disk is still full",
+                     ring_sequence);
         wait_for_end();
     }
     std::this_thread::sleep_for(retry_every);
@@ -60,7 +61,7 @@ bool disk_full_pause::has_end_timeout_passed(u64 now) noexcept {
 void disk_full_pause::end(u64 ring_sequence) noexcept {
     const std::lock_guard lock(mutex_);
     if (--paused_threads_ > 0) return;
-    log::info("there is space again after {:.1f} s: frame {} is written",
+    log::info("there is space again after {:.1f} s, and frame {} is written",
               static_cast<double>(now_ns() - since_ns_) / 1e9, ring_sequence);
     since_ns_ = end_requested_ns_ = 0;
     outside_->end(shm::pause_reason::disk_full);

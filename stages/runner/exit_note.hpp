@@ -66,7 +66,7 @@ struct frames_on_device {
 
 inline void note_device_fault(const frames_on_device& f) {
     log::error(
-        "the device reports neither the address nor the kernel: any of the {} frames in flight, {} to {}, "
+        "the device reports neither the address nor the kernel, so any of the {} frames in flight, {} to {}, "
         "may be the cause",
         f.count, f.oldest, f.newest);
     note_wild_write(ring::wild_write{ring::wild_write_target::device, std::min(f.count, 255U),

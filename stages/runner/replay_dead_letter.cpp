@@ -34,7 +34,7 @@ public:
         if (c.kind() == device_kind::cpu) {
             void* at = nullptr;
             if (::posix_memalign(&at, ring::plane_alignment, std::max<u64>(1, bytes)) != 0)
-                throw device_error(fmt::format("no {} bytes of memory", bytes));
+                throw device_error(fmt::format("{} bytes of memory can't be allocated", bytes));
             host_.reset(static_cast<std::byte*>(at));
             std::memset(at, 0, bytes);
         } else {

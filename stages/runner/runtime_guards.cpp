@@ -15,7 +15,7 @@ namespace {
 
 void warn_of_writable(const char* what, std::string_view name) {
     log::warning(
-        "its {} {} is unguarded: its memory can't be mapped read-only, so that a wild write of this stage "
+        "its {} {} is unguarded: its memory can't be mapped read-only, so a wild write of this stage "
         "can corrupt other stages",
         what, name);
 }
@@ -26,7 +26,7 @@ void warn_of_writable(const char* what, std::string_view name) {
 device::access runtime::access_to_inputs(const description& d) const {
     const bool tears = hooks_.tear_at.has_value();
     if (!d.writable_inputs && !tears && !hooks_.inputs_writable) return device::access::read;
-    log::warning("its inputs are unguarded: {}, so that a wild write of this stage can corrupt other stages",
+    log::warning("its inputs are unguarded: {}, so a wild write of this stage can corrupt other stages",
                  tears                    ? "CAROUSEL_TEST_TEAR writes to them"
                  : hooks_.inputs_writable ? "CAROUSEL_TEST_INPUTS_WRITABLE is set"
                                           : "it requests writable inputs");

@@ -154,7 +154,7 @@ std::string create_part_folder(const std::string& path) {
         if (::mkdir(part.c_str(), 0700) == 0) return part;
         if (errno != EEXIST) throw not_saved{fmt::format("creating {}: {}", part, errno_text(errno))};
     }
-    throw not_saved{fmt::format("{} processes have died while saving it", most_tries)};
+    throw not_saved{fmt::format("{} processes died while they saved it", most_tries)};
 }
 
 void write_dead_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,

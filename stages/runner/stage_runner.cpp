@@ -36,8 +36,8 @@ u32 committer_of(const runtime& r) {
 [[noreturn]] void end_unsubmitted(const ring::worker& w, const ring::job& j) {
     if (!w.inputs_are_whole(j))
         log::error(
-            "frame {}: the header of an input has changed under its lease: its result is discarded, and this "
-            "process ends",
+            "frame {}: the header of an input has changed under its lease, so the frame's result is "
+            "discarded and this process ends",
             j.ring_sequence);
     die(exit_code::revoked);
 }
@@ -338,7 +338,8 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     if (ledger_) open.leave_for([&] { host_work("the record", f, [&] { record(f); }); });
     crash_here(crash_point::host_work_done);
     if (!worker_.commit(f.job)) {
-        log::info("frame {}: commit refused, this process has a successor: exiting", f.job.ring_sequence);
+        log::info("frame {}: the commit was refused, because this process has a successor: exiting",
+                  f.job.ring_sequence);
         die(exit_code::revoked);
     }
     // Done before the job word advances: from COMMITTED the supervisor knows that this mark may be missing.

@@ -22,9 +22,9 @@ std::string configuration::path(std::string_view written) const {
 void check_outputs(const description& d) {
     const auto& all = d.outputs;
     if (all.size() > max_stage_outputs)
-        throw config_error(
-            fmt::format("{} outputs are named; at most {}: a downstream stage can produce more", all.size(),
-                        max_stage_outputs));
+        throw config_error(fmt::format(
+            "{} outputs are named, but at most {} are possible; a downstream stage can produce more",
+            all.size(), max_stage_outputs));
     for (std::size_t k = 0; k < all.size(); ++k) {
         const std::string& name = all[k].name;
         if (name.empty() && all.size() == 1) continue;

@@ -37,10 +37,10 @@ void require_own(const std::string& folder) {
             "opening the run in {}: {}: a run is accessible to its own user only, this process runs as {}",
             folder, errno_text(errno), ::geteuid()));
     if (found && info.st_uid != ::geteuid())
-        throw shm_error(
-            fmt::format("opening the run in {}: it belongs to user {}, this process runs as {}: run as the "
-                        "same user",
-                        folder, info.st_uid, ::geteuid()));
+        throw shm_error(fmt::format(
+            "opening the run in {}: it belongs to user {}, but this process runs as user {}: run as the "
+            "same user",
+            folder, info.st_uid, ::geteuid()));
 }
 
 [[noreturn]] void refuse_name(const std::string& name, const std::string& folder, f64 wait_s) {
@@ -227,8 +227,8 @@ void port_seat::commit() {
     has_frame_ = false;
     session_.reset();  // this releases the buffers for which other processes wait
     throw port_revoked(
-        fmt::format("frame {} was not committed: port \"{}\" was given to another incarnation meanwhile (it "
-                    "had the frame longer than frame_timeout_ms, or was stopped)",
+        fmt::format("frame {} was not committed, because port \"{}\" was given to another incarnation in the "
+                    "meantime (this one had the frame longer than frame_timeout_ms, or was stopped)",
                     ring_sequence, stage_));
 }
 

@@ -146,7 +146,7 @@ void port_session::publish_guard() {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
         if (!inputs_[i].memory->read_only())
             log::warning(
-                "the port's input {} is unguarded: its memory can't be mapped read-only, so that a wild "
+                "the port's input {} is unguarded: its memory can't be mapped read-only, so a wild "
                 "write of "
                 "this program can corrupt other stages",
                 input_names_[i]);

@@ -349,10 +349,10 @@ void chain::run_with(u64 frame_number, std::span<const std::byte> parameters) {
 void chain::run_in_flight(u64 first, u32 frames, const std::function<void(u64)>& fill) {
     require(true, "run_in_flight()");
     if (frames < 1 || frames > options_.in_flight)
-        throw config_error(fmt::format(
-            "carousel::testing::chain: run_in_flight() of {} frames; expected 1 to {}, the option "
-            "in_flight",
-            frames, options_.in_flight));
+        throw config_error(
+            fmt::format("carousel::testing::chain: run_in_flight() was called with {} frames; expected 1 to "
+                        "{} (the option in_flight)",
+                        frames, options_.in_flight));
     make_room(frames);
     const auto for_each_frame = [&](const auto& call) {
         for (place_ = 0; place_ < frames; ++place_) call(place_);

@@ -100,7 +100,7 @@ TEST_CASE("saving a frame ends at most two processes: then it is given up unsave
     for (int k = 1; k <= 2; ++k) fs::create_directories(fmt::format("{}/overrun-7.part{}", folder, k));
     CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
-    CHECK_THAT(run.log(), contains("is given up and not saved: 2 processes have died"));
+    CHECK_THAT(run.log(), contains("is given up and not saved: 2 processes died"));
     CHECK(run.report()["frames"] == 12);
     CHECK(run.report()["lost"] == 0);
     std::string out;

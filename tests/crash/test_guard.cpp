@@ -70,7 +70,7 @@ TEST_CASE("a device fault names the frames in flight and reports that it has no 
     }
     CHECK(together >= 1);
     CHECK(alone >= 2);
-    CHECK_THAT(run.log(), contains("the device reports neither the address nor the kernel: any of"));
+    CHECK_THAT(run.log(), contains("the device reports neither the address nor the kernel, so any of"));
 }
 
 TEST_CASE("a wild write to another stage's frame headers ends only the writer, which is named") {

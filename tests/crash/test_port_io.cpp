@@ -152,7 +152,7 @@ TEST_CASE("a program that keeps its frame is fenced, not killed, and its place b
                         "belongs to another process"));
     CHECK(run.wait_until([&] { return keeps.has_printed("revoked"); }));  // alive, and notified
     CHECK_THAT(keeps.output(),
-               contains("was not committed: port \"camera\" was given to another incarnation"));
+               contains("was not committed, because port \"camera\" was given to another incarnation"));
     next.signal(SIGKILL);  // the port is free, and the first program returns to it
     const u64 then = keeps.frame();
     CHECK(run.wait_until([&] { return keeps.frame() > then; }));

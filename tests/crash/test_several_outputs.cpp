@@ -197,7 +197,7 @@ TEST_CASE("the ring of a second output is shown by its name") {
 
 TEST_CASE("outputs that can't be are refused in one sentence") {
     CHECK_THAT(refused(forked("bad", "", "outputs = 5\n")),
-               contains("stage \"fork\": 5 outputs are named; at most 4"));
+               contains("stage \"fork\": 5 outputs are named, but at most 4"));
     CHECK_THAT(refused(forked("bad", "", "outputs = 3\n")),
                contains("stage \"fork\" produces \"more-2\" (test.square), which no stage reads; add "
                         "\"fork.more-2\" to the inputs of a sink"));

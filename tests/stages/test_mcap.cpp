@@ -269,7 +269,7 @@ TEST_CASE("another file, version, recording or a second recorder is refused by n
     p.about.name = "else";
     CHECK_THROWS_WITH(recording_from(p, path), contains("not a recording of Carousel"));
     r.id = "8";
-    CHECK_THROWS_WITH(mcap::writer(path, preamble_of(r), "none", 1), contains("another recording"));
+    CHECK_THROWS_WITH(mcap::writer(path, preamble_of(r), "none", 1), contains("no longer the recording"));
     const std::string text = folder.write("t.mcap", "no recording at all, but long enough to be looked into");
     CHECK_THROWS_WITH(contents_of(text), contains("not an MCAP file"));
 }

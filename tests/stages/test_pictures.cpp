@@ -72,15 +72,15 @@ TEST_CASE("a pattern names one file a frame") {
 TEST_CASE("a pattern that names no file, or the same one for all frames, is refused") {
     CHECK_THAT(refusal("frame.png"), contains("no placeholder for the frame's number"));
     CHECK_THAT(refusal("%d_%d.png"), contains("more than one placeholder"));
-    CHECK_THAT(refusal("frame_%s.png"), contains("\"%s.p\" is not a number's placeholder"));
-    CHECK_THAT(refusal("frame_%n.png"), contains("is not a number's placeholder"));
-    CHECK_THAT(refusal("frame_%5d.png"), contains("is not a number's placeholder"));
-    CHECK_THAT(refusal("frame_%-5d.png"), contains("is not a number's placeholder"));
-    CHECK_THAT(refusal("frame_%021d.png"), contains("is not a number's placeholder"));
-    CHECK_THAT(refusal("frame_%099999999999999999999d.png"), contains("is not a number's placeholder"));
-    CHECK_THAT(refusal("frame_%0d.png"), contains("is not a number's placeholder"));
-    CHECK_THAT(refusal("frame_%ld.png"), contains("is not a number's placeholder"));
-    CHECK_THAT(refusal("frame_%"), contains("is not a number's placeholder"));
+    CHECK_THAT(refusal("frame_%s.png"), contains("\"%s.p\" is not a placeholder for a number"));
+    CHECK_THAT(refusal("frame_%n.png"), contains("is not a placeholder for a number"));
+    CHECK_THAT(refusal("frame_%5d.png"), contains("is not a placeholder for a number"));
+    CHECK_THAT(refusal("frame_%-5d.png"), contains("is not a placeholder for a number"));
+    CHECK_THAT(refusal("frame_%021d.png"), contains("is not a placeholder for a number"));
+    CHECK_THAT(refusal("frame_%099999999999999999999d.png"), contains("is not a placeholder for a number"));
+    CHECK_THAT(refusal("frame_%0d.png"), contains("is not a placeholder for a number"));
+    CHECK_THAT(refusal("frame_%ld.png"), contains("is not a placeholder for a number"));
+    CHECK_THAT(refusal("frame_%"), contains("is not a placeholder for a number"));
     CHECK_THAT(refusal("run_%d/frame.png"), contains("not in the folder's"));
     CHECK_THAT(refusal("frame_%d.gif"), contains("files that end in .png, .jpg, .jpeg, .rgba or .npy"));
     CHECK_THAT(refusal("frame_%d"), contains("files that end in .png"));

@@ -103,7 +103,8 @@ void put_chunk_head(buffer& to, const chunk_entry& c, u32 crc) {
 
 u64 bit_of(u16 channel) {
     if (channel == 0 || channel > most_channels)
-        throw format_error(fmt::format("a channel {}: a recording has {} at most", channel, most_channels));
+        throw format_error(fmt::format("it has a channel {}, but a recording has at most {} channels",
+                                       channel, most_channels));
     return u64{1} << (channel - 1U);
 }
 

@@ -61,7 +61,7 @@ void writer::continue_file(const buffer& front) {
     if (read_whole_at(fd_.get(), there.data(), there.size(), 0) != static_cast<ssize_t>(there.size()) ||
         there != front)
         throw output_error(
-            fmt::format("{} is another recording than the one that was started: name another file", path_));
+            fmt::format("{} is no longer the recording that was started there: name another file", path_));
     contents c = scan(fd_.get());
     while (!c.chunks.empty() && (!c.chunks.back().whole || !c.chunks.back().damage.empty()))
         c.chunks.pop_back();
