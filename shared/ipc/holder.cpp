@@ -317,7 +317,7 @@ std::string holder::receive_memory(shm::message& m) {
         if (wanted_id_ != received.block().id)
             return "the memory belongs to another space of that name: open the space again";
         if (received.block().gpu_bytes > 0 && m.fds.size() < 2)
-            return "its GPU memory is not sent: rebuild the older of the two programs";
+            return "the GPU memory of the space was not sent: rebuild the older of the two programs";
         if (m.fds.size() > 1) gpu_fd_ = std::move(m.fds[1]);
         memory_ = std::move(received);
         adopted_ = true;

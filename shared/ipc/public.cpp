@@ -236,8 +236,8 @@ void lease_base::requeue() noexcept {
 bool block_queue_base::try_send_bytes(held_block& h, void* element) {
     if (!h.to_ || h.to_ != to_ || h.place_ != pool_.place_)
         throw config_error(fmt::format(
-            "\"{}\" carries blocks of \"{}\": the block belongs to another pool, or is no longer held", name_,
-            pool_.name_));
+            "\"{}\" carries blocks of \"{}\", but the block belongs to another pool, or is no longer held",
+            name_, pool_.name_));
     pool p = pool_at(*to_, pool_.place_);
     queue q = queue_at(*to_, place_);
     if (!try_send(p, block_in(h.what_), q, element)) return false;

@@ -77,8 +77,8 @@ u64 gpu_mapping::bytes() const noexcept { return parts_->mapping->bytes(); }
 std::byte* gpu_mapping::at(u64 offset, u64 bytes) const {
     if (offset > this->bytes() || bytes > this->bytes() - offset)
         throw config_error(
-            fmt::format("offset {} and {} bytes after it are outside the {} bytes of the space's GPU memory: "
-                        "use the offset() of a block of this space",
+            fmt::format("offset {} with {} bytes is not within the {} bytes of the space's GPU memory: use "
+                        "the offset() of a block of this space",
                         offset, bytes, this->bytes()));
     return data() + offset;
 }

@@ -151,7 +151,7 @@ void pools(const std::string& name, space& lab, gpu_space& gpu) {
     fill<<<1, 32>>>(reinterpret_cast<u32*>(block.data().data()), 1000, 77);
     cuda_is_well("a kernel that writes a block");
     is(gpu.at(block.offset(), block.data().size()) == block.data().data(), "an offset is that pointer here");
-    refuses([&] { (void)gpu.at(gpu.bytes() - 4, 8); }, "are outside the");
+    refuses([&] { (void)gpu.at(gpu.bytes() - 4, 8); }, "is not within the");
     int mine = 0;
     refuses([&] { (void)gpu.offset_of(&mine); }, "is invalid in another process");
     refuses([&] { (void)pool.acquire(2 << 20, seconds(1)); }, "does not fit into a pool of");
