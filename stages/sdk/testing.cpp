@@ -227,10 +227,10 @@ chain::made_output chain::find_ring(const std::string& name) {
 
 void chain::require(bool prepared, const char* call) const {
     if (prepared == prepared_) return;
-    throw config_error(
-        fmt::format("carousel::testing::chain: {} {} prepare(); call prepare() once, after the last add() "
-                    "and give() and before any function that moves frames",
-                    call, prepared ? "before" : "after"));
+    throw config_error(fmt::format(
+        "carousel::testing::chain: {} was called {} prepare(); call prepare() once, after the last add() "
+        "and give() and before any function that moves frames",
+        call, prepared ? "before" : "after"));
 }
 
 /// Allocates memory for that many frames in flight.

@@ -490,9 +490,10 @@ TEST_CASE("functions of a prepared chain report a missing prepare(), and a later
     CHECK_THROWS_WITH(c.set_used("source", "wave", {1}), missing);
     c.prepare();
     c.run(0);
-    CHECK_THROWS_WITH(c.provide("other", wave), contains("give() after prepare()"));
-    CHECK_THROWS_WITH(c.add("other", std::make_unique<curious>()), contains("add() after prepare()"));
-    CHECK_THROWS_WITH(c.prepare(), contains("prepare() after prepare()"));
+    CHECK_THROWS_WITH(c.provide("other", wave), contains("give() was called after prepare()"));
+    CHECK_THROWS_WITH(c.add("other", std::make_unique<curious>()),
+                      contains("add() was called after prepare()"));
+    CHECK_THROWS_WITH(c.prepare(), contains("prepare() was called after prepare()"));
 }
 
 TEST_CASE("the output directory is created by the first stage that asks for it") {

@@ -109,6 +109,6 @@ def check_frames_in_flight(stage, frames, *, in_flight=2, **settings):
     for n, (one, other) in enumerate(zip(alone, together)):
         if one != other:
             raise AssertionError(
-                f"the hash of frame {n} is {one} with one frame in flight and {other} with {in_flight}: process() changes something that "
+                f"the hash of frame {n} is {one} with one frame in flight and {other} with {in_flight}, so process() changes something that "
                 "finish() of another frame reads; keep what belongs to a frame in frame.local")
     return alone
