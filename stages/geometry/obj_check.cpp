@@ -174,8 +174,8 @@ private:
             refuse(fmt::format("\"{}\" is not a corner of a face (numbers count from 1)", corner));
         }
         if (value < 0 && -value > count) {
-            refuse(fmt::format("\"{}\" counts back over {} of the {}, but only {} are defined so far", corner,
-                               -value, what, count));
+            refuse(fmt::format("corner \"{}\" counts {} back among the {}, but only {} are defined so far",
+                               corner, -value, what, count));
         }
         if (value > h.index) {
             h = {value, line_};

@@ -141,7 +141,8 @@ void receive_stage::process(frame& f) {
     if (!next_ || next_->message.ring_sequence != f.ring_sequence()) {
         if (const auto end = link_->end(); end && f.ring_sequence() >= *end) return f.end_stream();
         throw error(exit_code::stage_exception,
-                    fmt::format("frame {} was started, but frame {} is next", f.ring_sequence(), expected_));
+                    fmt::format("frame {} was started, although frame {} is the next one", f.ring_sequence(),
+                                expected_));
     }
     const hosts::frame_message& m = next_->message;
     f.stamp(stamp_of(m, m.parameters.size() == f.parameter_bytes().size()));

@@ -234,8 +234,7 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
     const auto plane = [&](const proto::field& f) {
         const plane_message m = plane_in(f.bytes);
         const ring::plane* p = format.find(m.name);
-        if (p == nullptr)
-            throw format_error(fmt::format("a plane \"{}\", which its ring does not have", m.name));
+        if (p == nullptr) throw format_error(fmt::format("its ring does not have the plane \"{}\"", m.name));
         try {
             if (!m.used.empty()) ring::set_used(out.used, format, m.name, m.used);
         } catch (const config_error& e) {

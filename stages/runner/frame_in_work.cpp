@@ -158,7 +158,7 @@ void frame_in_work::end_stream() {
             fmt::format("stage {} calls end_stream() for frame {}, but {}", s.name, job.ring_sequence, why));
     };
     if (s.source == shm::none)
-        refuse("it reads other stages: only a stage without inputs can end the stream");
+        refuse("it reads other stages, but only a stage without inputs can end the stream");
     if ((s.flags & shm::stage_flag::ends) == 0)
         refuse(
             "its configure() does not declare it: set description::ends, which the downstream stages are "

@@ -176,8 +176,7 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
     if (b.memory.pieces > 0 && writes && !m.memory->has_gaps())
         log::warning(
             "the ring {} is mapped without guard pages, because this GPU uses other addresses for host "
-            "memory than "
-            "the CPU. A write of this stage beyond a slot can therefore corrupt another frame",
+            "memory than the CPU. A write of this stage beyond a slot can therefore corrupt another frame",
             control().link[link].name);
     const bool peer = hooks_.peer_rings || on_another_gpu(b.memory, attachment_.device);
     if (peer && !maps_peer_rings_) m.staging = context_->allocate(m.slot_bytes);

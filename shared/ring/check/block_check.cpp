@@ -198,7 +198,7 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
             f.add(object, fmt::format("is {}, although it was {} before and can only grow", tail, before));
         if (known.end != end_unknown && known.end != end_stopping &&
             tail > std::max(known.end + known.surplus, before))
-            f.add(object, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
+            f.add(object, fmt::format("is {}, which is beyond the end of the run ({})", tail, known.end));
         // The tail is read before `committed`, because the tail follows that counter.
         const u64 begun = made.first_ring_sequence, committed = load(c.link[k].committed);
         if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&

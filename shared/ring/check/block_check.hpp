@@ -28,7 +28,7 @@ namespace carousel::ring {
 
 struct finding {
     std::string word;  ///< the word and its owner: "ring of vertex: tail"
-    std::string what;  ///< "is 4711, beyond the end of the run (600)"
+    std::string what;  ///< "is 4711, which is beyond the end of the run (600)"
     [[nodiscard]] std::string text() const { return word + " " + what; }
     bool operator==(const finding&) const = default;
 };

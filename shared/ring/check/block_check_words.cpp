@@ -204,7 +204,7 @@ private:
                 fmt::format("is {}, the ring is at {} with a window of {}", ring_sequence, t, m.window));
         else if (beyond_end(ring_sequence))
             add(object + ": header.ring_sequence",
-                fmt::format("is {}, beyond the end of the run ({})", ring_sequence, known_.end));
+                fmt::format("is {}, which is beyond the end of the run ({})", ring_sequence, known_.end));
         if (const auto [other, fresh] = seen.try_emplace(ring_sequence, n); !fresh)
             add(object + ": header.ring_sequence",
                 fmt::format("is {}, the same as in slot {}, but a frame can't be in two slots", ring_sequence,
