@@ -284,19 +284,19 @@ void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
         const stage_spec& source = p.stages[k];
         if (!source.inputs.empty())
             refuse(source.position_of("inputs"),
-                   fmt::format("stage \"{}\" may end the stream, but it reads \"{}\"; only a source, a stage "
-                               "without inputs, may end the stream",
+                   fmt::format("stage \"{}\" may end the stream, but it reads \"{}\"; only a source (a stage "
+                               "without inputs) may end the stream",
                                source.name, source.inputs.front()));
         const std::vector<bool> reached = reached_from(p, k);
         for (std::size_t sink = 0; sink < p.stages.size(); ++sink) {
             const stage_spec& s = p.stages[sink];
             if (reached[sink] || s.has_output || s.group == group_kind::latest) continue;
-            refuse(s.position_of("inputs"),
-                   fmt::format(
-                       "stage \"{0}\" gets no frames of \"{1}\", which may end the stream, so that \"{0}\" "
-                       "could receive frames beyond the end. Let \"{0}\" also read a stage downstream "
-                       "of \"{1}\", or read with group = \"latest\", or move it to another pipeline",
-                       s.name, source.name));
+            refuse(
+                s.position_of("inputs"),
+                fmt::format("stage \"{0}\" gets no frames of \"{1}\", which may end the stream, so \"{0}\" "
+                            "could receive frames beyond the end. Let \"{0}\" also read a stage downstream "
+                            "of \"{1}\", or read with group = \"latest\", or move it to another pipeline",
+                            s.name, source.name));
         }
     }
 }

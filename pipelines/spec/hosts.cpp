@@ -28,7 +28,7 @@ const key_row<host_spec> host_rows[] = {
     {"port",
      [](auto& r, auto key, auto& h) { h.port = static_cast<u32>(r.integer(key, h.port, host_ports)); },
      [](auto& h) { return json(h.port); }, &host_ports,
-     "The host's supervisor listens there; each link takes 65 ports above it."},
+     "Port on which the host's supervisor listens. Each link takes 65 of the ports above it."},
     {"launcher", [](auto& r, auto key, auto& h) { h.launcher = r.choice(key, h.launcher, launcher_words); },
      [](auto& h) { return json(word_of(launcher_words, h.launcher)); }, words_of<launcher_words>,
      "How the host's supervisor is started: `here` names the host of `carousel run`; with `none` a user "
@@ -38,7 +38,7 @@ const key_row<host_spec> host_rows[] = {
          h.login = r.text(key, "", "the destination for ssh or srun, e.g. \"me@b\"");
      },
      [](auto& h) { return json(h.login); }, "a text", "What ssh or srun connects to, e.g. `me@b`.",
-     "the address (ssh), the name (slurm)"},
+     "the address with ssh, the name with slurm"},
     {"program",
      [](auto& r, auto key, auto& h) { h.program = r.text(key, "", "the path of `carousel` on that host"); },
      [](auto& h) { return json(h.program); }, "a path", "Path of `carousel` on that host.",
@@ -54,8 +54,8 @@ const key_row<host_spec> host_rows[] = {
      "Whether an address outside private networks is accepted. Frames travel unencrypted."},
     {"release", [](auto& r, auto key, auto& h) { h.release = r.choice(key, h.release, release_words); },
      [](auto& h) { return json(word_of(release_words, h.release)); }, words_of<release_words>,
-     "When the sender releases a frame that it has sent to this host: as soon as a ring of this host has the "
-     "frame, or as soon as this host's sinks have recorded it."},
+     "When a sender releases a frame that it has sent to this host: as soon as a ring of this host has the "
+     "frame (`committed`), or as soon as this host's sinks have recorded it (`durable`)."},
     {"sync", [](auto& r, auto key, auto& h) { h.sync = r.flag(key, false); },
      [](auto& h) { return json(h.sync); }, "true or false",
      "With `release = \"durable\"`: the host calls sync(2) before it reports frames as durable."},
@@ -65,7 +65,8 @@ const key_row<host_spec> host_rows[] = {
      "uncompressed."},
     {"memory", [](auto& r, auto key, auto& h) { h.memory = r.choice(key, h.memory, leaving_words); },
      [](auto& h) { return json(word_of(leaving_words, h.memory)); }, words_of<leaving_words>,
-     "How a frame on a GPU leaves it: through memory of the CPU, or read directly by UCX."},
+     "How a frame leaves a GPU: copied through memory of the CPU (`staged`), or read directly by UCX "
+     "(`direct`)."},
 };
 
 host_spec read_host(const document_section& s, const std::string& name) {
@@ -223,7 +224,7 @@ void read_hosts(const document& d, pipeline& p) {
     if (const host_spec* taken = find_host(p, coordinator);
         taken != nullptr && taken->launcher != launcher_kind::here)
         refuse(taken->at,
-               "[hosts.here]: \"here\" is the host of `carousel run`: expected launcher = \"here\"");
+               "[hosts.here]: \"here\" is the host of `carousel run`; expected launcher = \"here\"");
     names.push_back(coordinator);
     for (stage_spec& s : p.stages) {
         read_host_list(p, s);
@@ -265,8 +266,8 @@ void check_hosts(const pipeline& p) {
                                       "e.g. address = \"10.0.0.2\"",
                                       h->name));
         if (!shm::is_folder_name(p.name + "." + h->name))
-            refuse(h->at, fmt::format("the run on host {} would be named {}.{}: expected shorter names (40 "
-                                      "characters with the dot)",
+            refuse(h->at, fmt::format("the run on host {} would be named {}.{}; choose shorter names "
+                                      "(together at most 40 characters, with the dot)",
                                       h->name, p.name, h->name));
     }
     const std::vector<crossing> crossings = crossings_of(p);
@@ -278,10 +279,9 @@ void check_hosts(const pipeline& p) {
                                "address; expected [hosts.{}] with launcher = \"here\" and address",
                                c.stage, coordinator_name(p)));
         if (c.port > host_ports.high)
-            refuse(
-                place_of(*to, "address"),
-                fmt::format("port = {}: too high for the links of this file: each uses {} ports, up to 65535",
-                            to->port, ports_per_link));
+            refuse(place_of(*to, "address"), fmt::format("port = {} is too high: each link of this file uses "
+                                                         "{} ports, and the highest possible port is 65535",
+                                                         to->port, ports_per_link));
         for (const std::string& name : {c.send, c.receive}) {
             if (const stage_spec* taken = p.find(name))
                 refuse(taken->position_of("name"),
@@ -291,7 +291,8 @@ void check_hosts(const pipeline& p) {
                                    c.to.empty() ? coordinator_name(p) : c.to));
             if (name.size() > max_name)
                 refuse(p.find(c.stage)->position_of("name"),
-                       fmt::format("the stage that serves its link would be named {}: choose a shorter name",
+                       fmt::format("the stage that serves its link would be named {}; choose a shorter name "
+                                   "for the stage",
                                    name));
         }
     }

@@ -63,9 +63,10 @@ void check_twice(const stage_spec& s, const stage_description& d) {
     std::set<std::pair<u32, u32>> seen;
     for (std::size_t i = 0; i < d.input_outputs.size(); ++i)
         if (!seen.insert({s.input_indices[i], d.input_outputs[i]}).second)
-            refuse(s.position_of("inputs"),
-                   fmt::format("stage \"{}\" names an input twice: \"{}\" is the first output of \"{}\"",
-                               s.name, s.inputs[i], ring_name_of(s.inputs[i]).stage));
+            refuse(
+                s.position_of("inputs"),
+                fmt::format("stage \"{}\" names an input twice, because \"{}\" is the first output of \"{}\"",
+                            s.name, s.inputs[i], ring_name_of(s.inputs[i]).stage));
 }
 
 void check_link(const std::string& name, const link_spec& link, const std::vector<stage_description>& all) {
@@ -82,8 +83,9 @@ void check_link(const std::string& name, const link_spec& link, const std::vecto
                                     did_you_mean_clause(ring.output, names)));
     if (at == names.begin())
         refuse(link.at,
-               fmt::format("[link.{}]: \"{}\" is the first output of \"{}\", whose ring is [link.{}]", name,
-                           ring.output, ring.stage, ring.stage));
+               fmt::format(
+                   "[link.{}]: \"{}\" is the first output of \"{}\", so the section of its ring is [link.{}]",
+                   name, ring.output, ring.stage, ring.stage));
 }
 
 const std::string sampled_key = "sampled";
@@ -96,11 +98,11 @@ void require_taker(const stage_spec& s) {
                                s.sampled_inputs.size(), shm::max_sampled_inputs));
     if (s.latest())
         refuse(at, fmt::format("stage \"{}\" reads with group = \"latest\" and has sampled inputs; only "
-                               "stages that get every frame of their inputs can have them",
+                               "stages that get every frame of their inputs can have sampled inputs",
                                s.name));
     if (s.is_port())
         refuse(at, fmt::format("port \"{}\": sampled is only for stages whose programs the run starts; a "
-                               "program reads the newest frames with run.latest(...)",
+                               "program at a port reads the newest frames with run.latest(...)",
                                s.name));
 }
 

@@ -36,8 +36,8 @@ void check_names(const pipeline& p) {
         const stage_spec& first = p.stages[index_of(p, s.name)];
         if (&first != &s)
             refuse(s.position_of("name"),
-                   fmt::format("a second stage \"{}\" (the first: {}); give every stage its own name", s.name,
-                               first.position_of("name").text()));
+                   fmt::format("there is already a stage \"{}\" (at {}); give every stage its own name",
+                               s.name, first.position_of("name").text()));
     }
 }
 
@@ -139,11 +139,10 @@ void check_groups(pipeline& p) {
     for (stage_spec& s : p.stages) {
         if (s.is_port()) check_port(s);
         if (!s.python.empty() && !is_python(s.run))
-            refuse(
-                s.position_of("python"),
-                fmt::format("stage \"{}\": python is only for stages in Python (run = \"NAME.py\"), but run "
-                            "= \"{}\"; remove it",
-                            s.name, s.run));
+            refuse(s.position_of("python"),
+                   fmt::format("stage \"{}\": python is only for stages in Python (run = \"NAME.py\"), but "
+                               "this stage has run = \"{}\"; remove python",
+                               s.name, s.run));
         if (s.inputs.empty() && !s.has_output)
             refuse(s.at, fmt::format("stage \"{}\" neither reads a stage nor is read by one; give it inputs, "
                                      "or add it to another stage's inputs",
@@ -179,10 +178,11 @@ void check_groups(pipeline& p) {
                                "\"latest\", because a skipped frame would be a gap in the output ring",
                                s.name));
         if (s.instances > 1)
-            refuse(at, fmt::format("stage \"{}\" has instances = {}; a latest reader is one process", s.name,
-                                   s.instances));
+            refuse(at,
+                   fmt::format("stage \"{}\" has instances = {}; a latest reader can have only one process",
+                               s.name, s.instances));
         if (s.inputs.size() > 1)
-            refuse(at, fmt::format("stage \"{}\" has {} inputs; a latest reader has one", s.name,
+            refuse(at, fmt::format("stage \"{}\" has {} inputs; a latest reader can have only one", s.name,
                                    s.inputs.size()));
     }
 }
@@ -307,8 +307,8 @@ void check_rings(const pipeline& p) {
         if (window <= shm::max_window && slots <= shm::max_slots) continue;
         const link_spec& link = p.links.at(s.name);
         refuse(link.window ? link.key_at.at("window") : s.position_of("in_flight"),
-               fmt::format("the output ring of \"{}\" needs a window of {} frames and {} buffers; at most {} "
-                           "and {}: lower in_flight, instances or window",
+               fmt::format("the output ring of \"{}\" needs a window of {} frames and {} buffers, but a ring "
+                           "has at most {} frames and {} buffers; lower in_flight, instances or window",
                            s.name, window, slots, shm::max_window, shm::max_slots));
     }
 }

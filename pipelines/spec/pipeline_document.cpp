@@ -52,7 +52,7 @@ json to_json(const toml::node& node, const std::string& key, const std::string& 
     }
     if (depth == 0 && (node.is_array() || node.is_table()))
         refuse(place(file, node.source()),
-               fmt::format("{}: more than {} lists and tables inside each other", key, max_settings_depth));
+               fmt::format("{}: lists and tables are nested more than {} deep", key, max_settings_depth));
     if (const auto* array = node.as_array()) {
         json out = json::array();
         for (const toml::node& each : *array) out.push_back(to_json(each, key, file, depth - 1));
@@ -100,8 +100,9 @@ void read_named(std::map<std::string, document_section>& to, const toml::node& n
         const std::string word(name.str());
         const toml::table* one = each.as_table();
         if (one == nullptr)
-            refuse(place(file, name.source()),
-                   fmt::format("[{}] has no keys of its own: expected {} above \"{}\"", kind, form, word));
+            refuse(
+                place(file, name.source()),
+                fmt::format("[{}] can have no keys of its own; expected {} above \"{}\"", kind, form, word));
         // [link.STAGE.OUTPUT] is a table in [link.STAGE], which may be absent.
         document_section own = section_from(*one, fmt::format("[{}.{}]", kind, word), file);
         for (const auto& [inner, node_of] : *one) {
@@ -132,8 +133,8 @@ std::vector<std::string> stage_names(const document& d) {
 void put(document_section& s, const std::vector<std::string>& keys, const json& value,
          const source_position& at) {
     if (keys.size() - 1 + json_depth(value) > max_settings_depth)
-        refuse(at, fmt::format("a path of {} keys; settings nest at most {} lists and tables", keys.size(),
-                               max_settings_depth));
+        refuse(at, fmt::format("a path of {} keys is too deep; settings can nest at most {} lists and tables",
+                               keys.size(), max_settings_depth));
     document_entry& entry = s.keys[keys.front()];
     json* where = &entry.value;
     for (std::size_t k = 1; k < keys.size(); ++k) {
@@ -193,7 +194,7 @@ std::vector<document_section*> displays_of(document& d, const source_position& a
     if (!writing.empty() || all.size() == 1) return writing.empty() ? all : writing;
     if (all.empty()) refuse(at, fmt::format("no stage of {} runs carousel-display", d.file));
     refuse(at, fmt::format("several displays of {} can write pictures; choose one, e.g. --out "
-                           "'{}=frame_%05d.png' (there are {})",
+                           "'{}=frame_%05d.png' (the displays are {})",
                            d.file, all.front()->text("name"), names));
 }
 

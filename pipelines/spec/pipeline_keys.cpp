@@ -71,7 +71,7 @@ void read_stage_device(section_reader& r, stage_spec& s) {
         if (device == "cpu" || device == "auto")
             section_reader::refuse_value("device", *e,
                                          expected +
-                                             ": the instances of one stage either all run on named GPUs or "
+                                             ": the instances of one stage must all run on named GPUs, or "
                                              "all on the CPU (device = \"cpu\")");
         if (!is_device(device))
             section_reader::refuse_value("device", *e,
@@ -218,7 +218,7 @@ json number_or_auto(const std::optional<u32>& number) { return number ? json(*nu
 const key_row<pipeline_spec> pipeline_rows[] = {
     {"name", [](auto& r, auto, auto& p) { read_pipeline_name(r, p); }, [](auto& p) { return json(p.name); },
      "1 to 40 letters, digits, -, _ and inner dots",
-     "Name of the pipeline: its run and its files are found by it.", "the name of the file"},
+     "Name of the pipeline, by which its run and its files are found.", "the name of the file"},
     {"folder", [](auto& r, auto key, auto& p) { p.folder = r.text(key, p.folder); },
      [](auto& p) { return json(p.folder); }, "a path",
      "Folder that relative paths of the file refer to. A relative value refers to the folder of the file.",
@@ -258,11 +258,11 @@ const key_row<pipeline_spec> pipeline_rows[] = {
      "Size of the shared-memory space that the run offers to other programs; allocated when one opens it."},
     {"latency", [](auto& r, auto key, auto& p) { p.latency = r.choice(key, p.latency, latency_words); },
      [](auto& p) { return json(word_of(latency_words, p.latency)); }, words_of<latency_words>,
-     "How many frames `auto` keeps in flight: the fewest, the fewest that reach 95 % of the best rate, or as "
-     "many as there is room for."},
+     "How many frames `auto` keeps in flight: the fewest possible (`low`), the fewest that reach 95 % of the "
+     "best rate (`balanced`), or as many as there is room for (`throughput`)."},
     {"turns", [](auto& r, auto, auto& p) { p.turn_frames = read_turns(r); },
      [](auto& p) { return p.turn_frames == 0U ? json("off") : number_or_auto(p.turn_frames); }, &turn_length,
-     "Frames per turn of stages that share a GPU and have a context each; `off`: no turns."},
+     "Number of frames in one turn on the GPU, if stages with a context each share it; `off`: no turns."},
     {"graphs", [](auto& r, auto, auto& p) { p.graphs = read_graphs(r); },
      [](auto& p) { return json(p.graphs ? "on" : "off"); }, "\"on\" or \"off\"",
      "Whether stages whose work is the same for every frame run it as CUDA graphs."},
@@ -317,7 +317,7 @@ const key_row<stage_spec> stage_rows[] = {
              r.texts(key, "a list of stages' names whose newest frame it reads, e.g. [\"pose\"]");
      },
      [](auto& s) { return json(s.sampled_inputs); }, "a list of \"STAGE\" or \"STAGE.OUTPUT\", at most 4",
-     "Stages of which it takes the newest frame when it begins a frame of its own."},
+     "Stages whose newest frame it takes when it begins a frame of its own."},
     {"device", [](auto& r, auto, auto& s) { read_stage_device(r, s); },
      [](auto& s) { return s.devices.empty() ? json(s.device) : json(s.devices); }, device_values,
      "Device of the stage; with several `instances` also a list of GPUs, assigned round robin.",
@@ -343,7 +343,8 @@ const key_row<stage_spec> stage_rows[] = {
     {"max_attempts",
      [](auto& r, auto key, auto& s) { s.max_attempts = read_u32(r, key, s.max_attempts, attempts); },
      [](auto& s) { return json(s.max_attempts); }, &attempts,
-     "Number of deaths over one frame after which the frame is abandoned and forwarded as a tombstone."},
+     "After this number of process deaths over one frame, the frame is abandoned and forwarded as a "
+     "tombstone."},
     {"frame_timeout_ms",
      [](auto& r, auto key, auto& s) {
          s.frame_timeout_ms = read_u32(r, key, s.frame_timeout_ms, timeout_ms);
@@ -355,7 +356,7 @@ const key_row<stage_spec> stage_rows[] = {
          s.first_frame_timeout_ms = read_u32(r, key, s.first_frame_timeout_ms, any_ms);
      },
      [](auto& s) { return json(s.first_frame_timeout_ms); }, &any_ms,
-     "The timeout of the first frame of a process, which may initialise a framework. A value below "
+     "The timeout of a process's first frame, during which a framework may be initialised. A value below "
      "`frame_timeout_ms` has no effect.",
      "0; 30000 for a stage in Python and a port"},
     {"optional", [](auto& r, auto key, auto& s) { s.optional = r.flag(key, s.optional); },
@@ -391,7 +392,7 @@ const key_row<link_spec> link_rows[] = {
     {"latest_lease_ms",
      [](auto& r, auto key, auto& l) { l.latest_lease_ms = read_u32_or_auto(r, key, ring_lease_ms); },
      [](auto& l) { return number_or_auto(l.latest_lease_ms); }, &ring_lease_ms,
-     "As in `[pipeline]`, for the readers of this ring; `auto`: the pipeline's."},
+     "As in `[pipeline]`, for the readers of this ring; `auto`: the value of `[pipeline]`."},
     {"memory", [](auto& r, auto key, auto& l) { l.memory = r.choice(key, l.memory, link_memory_words); },
      [](auto& l) { return json(word_of(link_memory_words, l.memory)); }, words_of<link_memory_words>,
      "Kind of GPU memory of the ring. With `ipc` the run is rebuilt if the process that owns the memory "

@@ -67,9 +67,10 @@ std::string host_of_rings(const pipeline& p, const stage_spec& recorder) {
     for (const std::string& name : recorder.inputs) {
         const stage_spec* s = p.find(ring_name_of(name).stage);
         if (first == nullptr || s == nullptr || s->host == first->host) continue;
-        refuse(recorder.at, fmt::format("record = true for {} and {}, which are on different hosts: one "
-                                        "process writes a recording, and it only reads rings of its host",
-                                        first->name, s->name));
+        refuse(recorder.at,
+               fmt::format("record = true is set for {} and {}, which are on different hosts, but one "
+                           "process writes the recording, and it only reads rings of its own host",
+                           first->name, s->name));
     }
     return first != nullptr ? first->host : "";
 }
@@ -84,11 +85,11 @@ void check_port(stage_spec& s) {
                                s.name, key));
     if (!s.devices.empty())
         refuse(s.position_of("device"),
-               fmt::format("port \"{}\": a port is one process, and has one device", s.name));
+               fmt::format("port \"{}\": a port is one process, so it can have only one device", s.name));
     if (s.settings.contains("outputs"))
         refuse(s.position_of("outputs"),
-               fmt::format("port \"{}\": outputs: a port has one output, with any "
-                           "planes ({}); a stage that reads the port can have several outputs",
+               fmt::format("port \"{}\": outputs: a port can have only one output, whose planes may be any "
+                           "({}); a stage that reads the port can have several outputs",
                            s.name, output_hint));
     for (const auto& [key, value] : s.settings.items()) {
         std::vector<std::string> known = stage_keys();
@@ -105,8 +106,8 @@ void check_port(stage_spec& s) {
                                s.name, v->dump()));
         if (*v == "skip" && s.inputs.empty())
             refuse(s.position_of("vacant"),
-                   fmt::format("port \"{}\": vacant = \"skip\" is only for a port that reads: this port "
-                               "writes, and without a program there are no frames",
+                   fmt::format("port \"{}\": vacant = \"skip\" is only for a port that reads, but this port "
+                               "writes, so there are no frames without a program",
                                s.name));
     }
     if (const auto e = s.settings.find("ends"); e != s.settings.end()) {
@@ -115,14 +116,13 @@ void check_port(stage_spec& s) {
                    fmt::format("port \"{}\": ends = {}: expected true or false", s.name, e->dump()));
         if (!s.inputs.empty())
             refuse(s.position_of("ends"),
-                   fmt::format("port \"{}\" reads \"{}\": only a port that writes can end the stream", s.name,
-                               s.inputs.front()));
+                   fmt::format("port \"{}\" reads \"{}\", but only a port that writes can end the stream",
+                               s.name, s.inputs.front()));
     }
     if (!s.inputs.empty() && s.has_output)
-        refuse(s.position_of("inputs"),
-               fmt::format(
-                   "port \"{}\" reads and is read by others; a port is a source or a sink: use two ports",
-                   s.name));
+        refuse(s.position_of("inputs"), fmt::format("port \"{}\" reads and is read by others, but a port is "
+                                                    "either a source or a sink; use two ports",
+                                                    s.name));
     if (!s.inputs.empty() && s.settings.contains("output"))
         refuse(s.position_of("output"),
                fmt::format("port \"{}\" reads \"{}\", so it can't have an output", s.name, s.inputs.front()));
@@ -158,7 +158,8 @@ void add_recorder(pipeline& p) {
     }
     if (s.inputs.empty()) return;
     if (s.inputs.size() > shm::max_inputs)
-        refuse(s.at, fmt::format("record = true for {} rings; at most {}: one process writes a recording",
+        refuse(s.at, fmt::format("record = true is set for {} rings, but the limit is {}, because one "
+                                 "process writes the recording",
                                  s.inputs.size(), shm::max_inputs));
     if (const stage_spec* taken = p.find(recorder_name); taken != nullptr)
         refuse(

@@ -125,17 +125,19 @@ void refuse_keys(const stage_spec& s) {
     };
     need(!s.is_port(), "run", "must be a program: a port has only one process");
     need(s.inputs.size() == 1 && s.has_output && s.input_outputs.front().empty(), "inputs",
-         "must read the first output of exactly one stage, and be read: a link carries one ring, and results "
-         "are sent back");
+         "must read the first output of exactly one stage, and another stage must read it: a link carries "
+         "one ring, and results are sent back");
     need(s.sampled_inputs.empty(), "sampled",
          "can't have sampled inputs: the link to the other host carries no rings of sampled inputs");
     need(!s.standby, "standby", "can't have standbys: set standby = false");
-    need(
-        s.restart == restart_policy::always, "restart",
-        "needs restart = \"always\": a process gives its frames back by exiting, and must then be restarted");
+    need(s.restart == restart_policy::always, "restart",
+         "needs restart = \"always\", because a process gives its frames back by exiting, and must then be "
+         "restarted");
     need(s.prefix.empty(), "prefix",
-         "can't have a prefix: a tool would run the process that represents the other host's instances");
-    need(s.devices.empty(), "device", "has one device per host: a list is only for instances on one host");
+         "can't have a prefix, because the tool would run the process that represents the other host's "
+         "instances");
+    need(s.devices.empty(), "device",
+         "can have only one device per host; a list is only for instances on one host");
 }
 
 // Refuses other stages on that host: the host's run has one END for all sources, but each source would count

@@ -58,7 +58,7 @@ TEST_CASE("an unknown host is refused, and so are sections with missing or extra
     CHECK_THAT(refusal(two + host("bb") + stage("a-to-bb", "\"a\"")),
                contains("the stage that serves the link from here to bb"));
     CHECK_THAT(refusal(two + "[hosts]\nbb = 1\n"),
-               contains("[hosts] has no keys of its own: expected [hosts.NAME]"));
+               contains("[hosts] can have no keys of its own; expected [hosts.NAME]"));
 }
 
 TEST_CASE("the option --insecure is the key of every host, also with --set, and is passed to them") {

@@ -78,7 +78,7 @@ TEST_CASE("outputs that aren't there, are read twice or not at all are refused w
                contains(":7:1: stage \"sink\" reads \"fork.sqare\", but stage \"fork\" has no output "
                         "\"sqare\"; its outputs: number, square; did you mean \"square\"?"));
     CHECK_THAT(w.refusal_of(fork_text("\"fork\", \"fork.number\", \"fork.square\"")),
-               contains("names an input twice: \"fork.number\" is the first output of \"fork\""));
+               contains("names an input twice, because \"fork.number\" is the first output of \"fork\""));
     CHECK_THAT(w.refusal_of(fork_text("\"fork.square\", \"fork.square\"")),
                contains("stage \"sink\" names \"fork.square\" as its input twice"));
     CHECK_THAT(w.refusal_of(fork_text("\"fork\"")),
@@ -120,9 +120,11 @@ TEST_CASE("the ring of an output has its own section") {
     CHECK_THAT(w.refusal_of(fork_text(both, "[link.fork.cube]\nwindow = 5\n")),
                contains(":8:1: [link.fork.cube]: stage \"fork\" has no output \"cube\"; its outputs: number, "
                         "square"));
-    CHECK_THAT(w.refusal_of(fork_text(both, "[link.fork.number]\nwindow = 5\n")),
-               contains("[link.fork.number]: \"number\" is the first output of \"fork\", whose ring is "
-                        "[link.fork]"));
+    CHECK_THAT(
+        w.refusal_of(fork_text(both, "[link.fork.number]\nwindow = 5\n")),
+        contains(
+            "[link.fork.number]: \"number\" is the first output of \"fork\", so the section of its ring is "
+            "[link.fork]"));
     CHECK_THAT(w.refusal_of(fork_text(both, "[link.frok.square]\nwindow = 5\n")),
                contains("[link.frok.square]: no stage \"frok\"") && contains("did you mean \"fork\"?"));
 }
@@ -174,7 +176,7 @@ TEST_CASE("a port has one output, and several are refused with the reason") {
     };
     CHECK_THAT(
         w.refusal_of(port + "outputs = { color = \"u8[4]\", depth = \"f32[4]\" }\n" + read_by("camera")),
-        contains("port \"camera\": outputs: a port has one output, with any planes"));
+        contains("port \"camera\": outputs: a port can have only one output, whose planes may be any"));
     CHECK_THAT(
         w.refusal_of(port + "output = { color = \"u8[4]\" }\n" + read_by("camera.depth")),
         contains("stage \"sink\" reads \"camera.depth\", but stage \"camera\" has no output \"depth\""));

@@ -215,7 +215,7 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"triangles = 100", "device = [\"cuda:0\", \"cpu\"]",
          "p.toml:8:10: device = [\"cuda:0\",\"cpu\"]: expected a list of GPUs, e.g. [\"cuda:0\", "
          "\"cuda:1\"]: "
-         "the instances of one stage either all run on named GPUs or all on the CPU"},
+         "the instances of one stage must all run on named GPUs, or all on the CPU"},
         {"triangles = 100", "device = [\"cuda:0\", \"auto\"]",
          "p.toml:8:10: device = [\"cuda:0\",\"auto\"]: expected a list of GPUs"},
         {"triangles = 100", "device = [\"cuda:0\", \"cuda1\"]",
@@ -358,8 +358,9 @@ TEST_CASE("invalid TOML, or TOML of another structure, is refused at the line of
     CHECK_THAT(refusal("pipeline = 3"), contains("p.toml:1:12: pipeline: expected a section [pipeline]"));
     CHECK_THAT(refusal("[stage]\nname = \"x\""), contains("stage: expected [[stage]] with double brackets"));
     CHECK_THAT(refusal("link = 1"), contains("link: expected [link.STAGE]"));
-    CHECK_THAT(refusal("[link]\nwindow = 8"),
-               contains("p.toml:2:1: [link] has no keys of its own: expected [link.STAGE] above \"window\""));
+    CHECK_THAT(
+        refusal("[link]\nwindow = 8"),
+        contains("p.toml:2:1: [link] can have no keys of its own; expected [link.STAGE] above \"window\""));
     CHECK_THAT(refusal(""), contains("p.toml: no stages"));
     CHECK_THAT(refusal("[[stage]]\nrun = \"x\""), contains("p.toml:1:1: stage number 1 has no name"));
     CHECK_THAT(refusal("[[stage]]\nname = \"x\""), contains("p.toml:1:1: stage \"x\" has no program"));

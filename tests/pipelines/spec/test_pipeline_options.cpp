@@ -101,7 +101,7 @@ TEST_CASE("the option --out is for displays that write pictures and must name on
     };
     CHECK_THAT(refused(silent, "/x/%d.png"),
                contains("--out '/x/%d.png': several displays of p.toml can write pictures; choose one") &&
-                   contains("--out 'one=frame_%05d.png' (there are one, two)"));
+                   contains("--out 'one=frame_%05d.png' (the displays are one, two)"));
     CHECK_THAT(refused(fanout, "pictres=/x/%d.png"),
                contains("no stage \"pictres\"") && contains("did you mean \"pictures\"?"));
     CHECK(outs(source + stage("sink", "\"geometry\""), {""}).empty());  // nothing to turn off

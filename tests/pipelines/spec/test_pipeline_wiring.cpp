@@ -30,7 +30,7 @@ TEST_CASE("inputs that name no output are refused at their line") {
     CHECK_THAT(refusal(stage("a", "") + stage("b", "\"a\", \"a\"")),
                contains("p.toml:9:1: stage \"b\" names \"a\" as its input twice"));
     CHECK_THAT(refusal(stage("a", "") + stage("a", "\"a\"")),
-               contains("p.toml:7:1: a second stage \"a\" (the first: p.toml:2:1)"));
+               contains("p.toml:7:1: there is already a stage \"a\" (at p.toml:2:1)"));
     std::string many;
     for (int k = 0; k < 5; ++k) many += stage(fmt::format("s{}", k), "");
     CHECK_THAT(refusal(many + stage("b", "\"s0\",\"s1\",\"s2\",\"s3\",\"s4\"")),
@@ -103,10 +103,10 @@ TEST_CASE("latest and optional are for stages without outputs") {
         contains(
             "p.toml:10:1: stage \"b\" is read by others; optional = true is for stages without outputs"));
     CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"\ninstances = 2") + stage("c", "\"a\"")),
-               contains("stage \"b\" has instances = 2; a latest reader is one process"));
+               contains("stage \"b\" has instances = 2; a latest reader can have only one process"));
     CHECK_THAT(refusal(head + stage("x", "") + stage("b", "\"a\", \"x\"", "group = \"latest\"") +
                        stage("c", "\"a\", \"x\"")),
-               contains("stage \"b\" has 2 inputs; a latest reader has one"));
+               contains("stage \"b\" has 2 inputs; a latest reader can have only one"));
     CHECK_THAT(refusal(stage("a", "", "group = \"latest\"") + stage("b", "\"a\"")),
                contains("stage \"a\" reads nothing"));
     CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"")),

@@ -18,7 +18,7 @@ TEST_CASE("keys of many parts and values of many levels are refused before they 
     CHECK_THAT(refusal("[" + parts + "]"), contains("p.toml:1:33: " + many));
     CHECK_THAT(refusal(head + "a = {" + parts + " = 1}"), contains(many));
     CHECK_THAT(refusal(head + "a = {b.c.d.e.f.g.h = {i.j.k.l.m.n.o.p.q.r = 1}}"),
-               contains("a: more than 16 lists and tables inside each other"));
+               contains("a: lists and tables are nested more than 16 deep"));
     CHECK_THAT(refusal(head + "a = " + std::string(200, '[')), contains("TOML_MAX_NESTED_VALUES"));
     const auto set = [&](const std::string& text) -> std::string {
         supervisor::pipeline_options o;

@@ -88,7 +88,7 @@ TEST_CASE("stages that can't run on two hosts are refused at their line") {
     CHECK_THAT(refusal_with(workers(list, "instances = 2\nprefix = \"gdb\"")),
                contains("can't have a prefix"));
     CHECK_THAT(refusal_with(workers(list, "instances = 2\ndevice = [\"cuda:0\", \"cuda:1\"]")),
-               contains("has one device per host"));
+               contains("can have only one device per host"));
     CHECK_THAT(refusal_with(workers(list, "instances = 2\nsampled = [\"a\"]")),
                contains("can't have sampled inputs"));
     CHECK_THAT(refusal_with(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2")),
