@@ -131,7 +131,7 @@ class FullFilesystems(unittest.TestCase):
         self.assertEqual(code, 75, self.text())
         self.assertLess(time.monotonic() - since, 10)
         report, left = self.report(), self.left()
-        match = re.search(r"the disk of display is full: (\d+) frames from frame (\d+) on were started and are not written", self.text())
+        match = re.search(r"the disk of display is full: (\d+) frames from frame (\d+) on were started but are not written", self.text())
         self.assertIsNotNone(match, self.text())
         self.assertEqual(int(match[2]), report["frames"])
         self.assertGreater(int(match[1]), 0)

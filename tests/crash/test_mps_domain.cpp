@@ -393,6 +393,7 @@ TEST_CASE("isolation by MPS on the CPU has no effect and reports that") {
     run_fixture run;
     run.start(run.pipeline("idle", shared("idle")), {"--frames", "10"});
     CHECK(run.wait() == 0);
-    CHECK_THAT(run.log(),
-               contains("isolation = \"mps\" has no effect on numbers, middle, sink: running on the CPU"));
+    CHECK_THAT(
+        run.log(),
+        contains("isolation = \"mps\" has no effect on stages that run on the CPU: numbers, middle, sink"));
 }

@@ -328,7 +328,7 @@ TEST_CASE("with no stage left alive a new run starts and reports it") {
     }));
     run.start(file, to_end);
     CHECK(run.wait() == 0);
-    CHECK(log_contains(run, "a new run starts"));
+    CHECK(log_contains(run, "A new run starts"));
     check_whole(run);
     CHECK(run.report()["taken_over"] == 0);
 }

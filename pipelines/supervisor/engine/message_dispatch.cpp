@@ -164,8 +164,9 @@ json commands::answer(const json& message) {
         if (const std::string meant = message.value("run_id", ps_.run_id); meant != ps_.run_id)
             return run::to_json(run::refused(
                 exit_code::usage,
-                fmt::format("{} names another run here ({}) than the requested run ({}): nothing was done",
-                            ps_.setup.name, ps_.run_id, meant)));
+                fmt::format(
+                    "{}: the run of this name here ({}) is not the requested run ({}), so nothing was done",
+                    ps_.setup.name, ps_.run_id, meant)));
         return std::visit([this](const auto& r) { return run::to_json(carry_out(r)); },
                           run::read_request(message));
     } catch (const run::refused_for_now& e) {
@@ -197,8 +198,8 @@ run::parameter_state commands::carry_out(const run::set_request& r) {
                     [](const stage_setup& s) { return !s.spec.input_indices.empty() || s.receives(); });
     if (from_elsewhere)
         throw config_error(
-            "set: all frames of this run come from another host and have its parameters: run `carousel set` "
-            "on the host of their source");
+            "set: all frames of this run come from another host and have that host's parameters; run "
+            "`carousel set` on the host of their source");
     return parameters_->set(r, block_->block(), block_->published());
 }
 
@@ -216,7 +217,7 @@ run::verdict commands::carry_out(const run::rebuild_request&) {
     if (const stage_setup* port = port_of(ps_.setup))
         return run::refused(
             exit_code::usage,
-            fmt::format("{} has the port {}, whose frames can't be reproduced: the run can't restart",
+            fmt::format("{} has the port {}, whose frames can't be reproduced, so the run can't restart",
                         ps_.setup.name, port->spec.name));
     rebuild_->begin("requested");
     return run::carried_out(fmt::format("{} restarts", ps_.setup.name));

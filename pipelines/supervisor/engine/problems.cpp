@@ -102,7 +102,7 @@ std::vector<problem> find_problems(const run_setup& setup, const shm::control_bl
                            now});
         if (s->machine.state() == seat_state::backoff)
             out.push_back({"backoff " + s->label,
-                           fmt::format("{} dies before it delivers a frame ({}; {} in a row): it is "
+                           fmt::format("{} dies before it delivers a frame ({}; {} in a row), so it is "
                                        "restarted with increasing delays",
                                        s->label, s->last_exit, s->machine.fresh_deaths()),
                            now});

@@ -47,7 +47,7 @@ std::string digest_of_source(const plan_source& source) { return digest_of(json(
 
 [[noreturn]] void refuse_changes(const run_setup& s, const std::vector<plan_change>& changes) {
     std::string text =
-        fmt::format("{}: these keys can't change while the run lasts, and nothing was changed:", s.file);
+        fmt::format("{}: nothing was changed, because these keys can't change while the run lasts:", s.file);
     for (const plan_change& c : changes)
         if (c.kind == change_kind::refused) text += "\n  " + c.text();
     throw config_error(
@@ -64,7 +64,7 @@ void reload_extension::attach(run_access& run) {
     if (!work_) return;
     if (work_->plan != digest_of_source(target_.source)) {
         run.log_line(
-            "a reload that the previous supervisor had begun was not carried out: the plan is unchanged");
+            "a reload that the previous supervisor had begun was not carried out, so the plan is unchanged");
         work_.reset();
     } else {
         run.log_line("the reload that the previous supervisor had begun is completed");
@@ -111,8 +111,9 @@ request_route reload_extension::take_request(const json& request) {
         if (const auto* const continuation = std::get_if<run::continue_request>(&r)) {
             begin_continuation(*continuation);
             return {true, 0,
-                    run::to_json(
-                        run::carried_out(fmt::format("{} continues after its end", target_.setup->name)))};
+                    run::to_json(run::carried_out(
+                        fmt::format("{} delivers the frames in flight and then continues as a new run",
+                                    target_.setup->name)))};
         }
         if (const auto& reload = std::get<run::reload_request>(r); !reload.text.empty()) begin(reload);
         waiting_.push_back(++last_request_);
@@ -193,7 +194,8 @@ void reload_extension::begin_continuation(const run::continue_request& r) {
     ++steps_;
     run_->save_state();
     run_->drain(
-        fmt::format("`carousel upgrade`: {} continues the run after the frames in flight", r.successor));
+        fmt::format("`carousel upgrade`: {} continues the run when the frames in flight have been delivered",
+                    r.successor));
 }
 
 void reload_extension::tick(u64 /*now*/) {

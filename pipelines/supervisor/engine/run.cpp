@@ -168,7 +168,7 @@ pipeline plan_to_adopt(const std::optional<stored_identity>& kept, const pipelin
         return wanted;
     if (kept->source.text != here.text)
         out.line(
-            fmt::format("{} has changed since {} was started with it: the run continues unchanged, and `{} "
+            fmt::format("{} has changed since {} was started with it; the run continues unchanged until `{} "
                         "reload -p {}` applies the file",
                         wanted.file, wanted.name, own_command(), wanted.name));
     return pipeline_from(kept->source, wanted.file);
@@ -200,8 +200,9 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
     for (u32 k = 0; k < s.stages.size(); ++k)
         if (p.stages[k].isolation == isolation_kind::mps && !s.stages[k].mps)
             names += (names.empty() ? "" : ", ") + s.stages[k].spec.name;
-    return names.empty() ? ""
-                         : fmt::format("isolation = \"mps\" has no effect on {}: running on the CPU", names);
+    return names.empty()
+               ? ""
+               : fmt::format("isolation = \"mps\" has no effect on stages that run on the CPU: {}", names);
 }
 
 /// Returns the run that a killed supervisor of that name has left, if the run's control block still exists.
@@ -216,10 +217,10 @@ std::optional<run::record> unfinished_run(const std::string& name) {
 void log_fresh_start(const run::record& existing, console& out) {
     const bool there = shm::segment::exists(existing.run_id);
     out.line(fmt::format(
-        "the supervisor of the last run of {0} (pid {1}) was killed, and {2}: a new run starts. Data of the "
+        "the supervisor of the last run of {0} (pid {1}) was killed, and {2}. A new run starts. Data of the "
         "lost run: `{3} logs --lost -p {0}`, `{3} ps --all`",
         existing.name, existing.supervisor.pid,
-        there ? "none of its stages is running, so that its ring memory is lost"
+        there ? "none of its stages is running, so its ring memory is lost"
               : "its stages have just exited, because no supervisor took it over within supervisor_grace_s",
         own_command()));
 }

@@ -178,7 +178,7 @@ void run_phase::drain_again(bool end_is_fixed) {
         enter(phase::draining);
         moved_ns_ = since_ns_;
     } else if (facts_->end_requested) {
-        begin_drain("continuing with the end of the run");
+        begin_drain("continuing to end the run");
     }
 }
 
@@ -258,7 +258,7 @@ std::string run_phase::unwritten() {
                 "confirmed. Restore the link and run again",
                 s->label, count, first);
         return fmt::format(
-            "the disk of {} is full: {} from frame {} on were started and are not written. Free some space "
+            "the disk of {} is full: {} from frame {} on were started but are not written. Free some space "
             "and run again",
             s->label, count, first);
     }

@@ -57,7 +57,7 @@ void run_rebuild::watch_owner() {
     loop_->watch(memory_->owner_pidfd(), EPOLLIN, [this](u32) {
         if (phase_->is(phase::leaving)) return loop_->forget(memory_->owner_pidfd());
         begin(
-            fmt::format("the owner of the rings' memory (carousel-alloc, pid {}) has died: new processes "
+            fmt::format("the owner of the rings' memory (carousel-alloc, pid {}) has died, so new processes "
                         "can't map the rings",
                         memory_->owner_pid()));
     });

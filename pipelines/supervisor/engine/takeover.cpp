@@ -161,9 +161,10 @@ void state_file::save() {
                               j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     } catch (const error& e) {
         if (!failed_)
-            seats_->log_line(fmt::format(
-                "warning: {}: a supervisor that takes over the run would count restarts and deaths from 0",
-                e.what()));
+            seats_->log_line(
+                fmt::format("warning: {}; a supervisor that takes over the run would therefore count "
+                            "restarts and deaths from 0",
+                            e.what()));
         failed_ = true;
     }
 }

@@ -91,8 +91,9 @@ void coordinator::end_without_lost_leaders(u64 now) {
         }
         if (!waits_for_end_ || upstream_can_end("", now)) continue;
         waits_for_end_ = false;
-        orders_->end_the_run(
-            fmt::format("host {} is lost and reports no end: frames received from it are delivered", name));
+        orders_->end_the_run(fmt::format(
+            "host {} is lost and has not reported its end; the frames received from it are still delivered",
+            name));
     }
 }
 
@@ -154,7 +155,7 @@ bool coordinator::may_leave(std::optional<u64> end, u64 now) {
         } else if (lost_code_ == 0) {
             lost_code_ = exit_code::output;
             lost_ = fmt::format(
-                "error: host {} has not reported the result of its part of the run ({}): it is unknown "
+                "error: host {} has not reported the result of its part of the run ({}), so it is unknown "
                 "whether all frames were delivered",
                 h->spec().name, h->problem());
         }

@@ -94,7 +94,7 @@ void coordinator::send_end_for_link(const crossing& link) {
     if (!end || !unreported_ends_.try_emplace(link.to, unreported_end{link.receive, *end}).second) return;
     const std::string why =
         fmt::format("{} has finished, and its link has not notified {}", called(link.from), called(link.to));
-    if (!link.to.empty()) orders_->log_line(why + ": the coordinator notifies it");
+    if (!link.to.empty()) orders_->log_line(why + ", so the coordinator sends the notification");
     if (remote_host* const h = named(link.to); h != nullptr) send_end(*h);
     if (!link.to.empty()) return;
     waits_for_end_ = false;
@@ -125,7 +125,7 @@ void coordinator::end_stuck_host(const std::string& host, const crossing& link) 
         lost_code_ = exit_code::stage_failed;
         lost_ = receives
                     ? fmt::format(
-                          "error: host {} waits for frames that will not arrive: that host has restarted "
+                          "error: host {} waits for frames that will not arrive, because it has restarted "
                           "after their sender finished. It is unknown whether its sinks have all frames",
                           host)
                     : fmt::format(

@@ -92,7 +92,7 @@ void coordinator::query_sender(remote_host& s, const std::string& to, replacemen
         if (replies->second)
             all.from.push_back("from host " + name);
         else
-            all.unknown.push_back(fmt::format("host {} can't read it", name));
+            all.unknown.push_back(fmt::format("host {} can't read its first kept frame", name));
     } else if (is_lost(s, now)) {
         const auto restart = first_kept(plan_, run::run_folder(plan_.name), "", name);
         if (restart && is_resent(s) && remote_senders(name).empty()) {
@@ -102,14 +102,14 @@ void coordinator::query_sender(remote_host& s, const std::string& to, replacemen
             all.unknown.push_back(fmt::format("host {} is lost", name));
         }
     } else if (s.state() != state::begun || !s.connected()) {
-        all.awaited.push_back(fmt::format("host {}, which is lost ({}), reports the position", name,
+        all.awaited.push_back(fmt::format("host {}, which is lost ({}), reports its first kept frame", name,
                                           s.state() == state::agreed ? "it also restarts" : s.problem()));
     } else {
         if (ask) s.send(msg::ask_first_kept{to, n.question});
         if (now > n.since_ns + answer_patience_ns)
-            all.unknown.push_back(fmt::format("host {} does not report the position", name));
+            all.unknown.push_back(fmt::format("host {} does not report its first kept frame", name));
         else
-            all.awaited.push_back(fmt::format("host {} reports the position", name));
+            all.awaited.push_back(fmt::format("host {} reports its first kept frame", name));
     }
 }
 
@@ -162,7 +162,7 @@ void coordinator::restart_host(remote_host& h, u64 now) {
     if (!all_there && (waiting_since_ns_ == 0 || is_sent_more(h.spec(), now))) {
         u64 first = plan_.first;
         if (!h.spec().durable()) {
-            orders_->log_line(fmt::format("host {} restarts: its frames are lost", name));
+            orders_->log_line(fmt::format("host {} restarts, and its frames are lost", name));
         } else {
             const std::optional<std::string> why = restart_frame(h, now, first);
             if (!why) return;
@@ -175,12 +175,13 @@ void coordinator::restart_host(remote_host& h, u64 now) {
     h.abandon("its part of the run is lost");
     if (plan_.helps(name)) return;  // a helper host has done all its work, and no frame is lost with it
     if (all_there) {
-        lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks", name);
+        lost_ = fmt::format("host {} has lost its report, but all its frames are in the files of its sinks",
+                            name);
         return;
     }
     lost_code_ = exit_code::stage_failed;
-    lost_ =
-        fmt::format("error: host {} has lost its part of the run: its sinks do not have all frames", name);
+    lost_ = fmt::format("error: host {} has lost its part of the run, and its sinks do not have all frames",
+                        name);
 }
 
 }  // namespace carousel::supervisor

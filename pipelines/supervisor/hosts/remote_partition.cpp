@@ -176,9 +176,10 @@ void remote_partition::handle(const msg::hello& hello) {
     // refused: if the coordinator were accepted, frames of another run would be dropped silently as repeats
     if (begun_ && coordinator_run_.empty())
         return refuse_coordinator(
-            fmt::format("the coordinator was refused: {} does not name the run that the frames here belong "
-                        "to, so it may be another run: end both (Ctrl-C) and start again",
-                        coordinator_run_file()),
+            fmt::format(
+                "the coordinator was refused, because {} does not name the run that the frames here belong "
+                "to, so the coordinator's may be another run; end both (Ctrl-C) and start again",
+                coordinator_run_file()),
             "it was taken over, and can't determine whether its frames belong to this run: end it there as "
             "well (Ctrl-C) and start again");
     if (begun_ && hello.run != coordinator_run_) {
@@ -322,7 +323,8 @@ void remote_partition::tick(u64 now) {
         waits_for_end_ = false;
         alone_ = true;
         orders_->end_the_run(
-            "the coordinator is lost and reports no end: frames received from it are delivered");
+            "the coordinator is lost and has not reported its end; the frames received from it are still "
+            "delivered");
     }
 }
 

@@ -62,7 +62,7 @@ std::string frame_text(const std::optional<u64>& frame) {
 // if any, because of which the other host may not send that frame.
 std::string missing_input(const process_table& t, const seat& s) {
     const std::optional<u64> next = ring::first_unbegun(*t.c);
-    std::string text = fmt::format("{} waits for another host: {} has not arrived from it", s.label,
+    std::string text = fmt::format("{} waits for another host, from which {} has not arrived", s.label,
                                    next ? fmt::format("frame {}", *next) : "the next frame");
     const telemetry::undelivered_frame undelivered =
         find_undelivered_here(*t.setup, t.made->first_ring_sequence);

@@ -80,7 +80,7 @@ class CountedReaders(Case):
         pair.b.start()
         pair.a.start()
         self.expect_log(pair.a, r"send waits for another host: frame 0 is not in the files of all sinks of the host at 127\.0\.0\.1 port \d+")
-        self.expect_log(pair.b, r"receive waits for another host: frame 16 has not arrived from it")
+        self.expect_log(pair.b, r"receive waits for another host, from which frame 16 has not arrived")
         self.assertFalse(re.search("is lost: it is not in the files", pair.b.text()))
         os.unlink(gate)
         self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())

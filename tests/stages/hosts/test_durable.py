@@ -261,7 +261,7 @@ class Files(unittest.TestCase):
         remote.start()
         self.assertEqual([coordinator.wait(60), remote.wait(60)], [0, 0], coordinator.text() + remote.text())
         self.assertTrue(os.path.exists(plan + ".1"))
-        self.assertIn("this host has finished, and its link has not notified host b: the coordinator notifies it", coordinator.text())
+        self.assertIn("this host has finished, and its link has not notified host b, so the coordinator sends the notification", coordinator.text())
         self.assertEqual(sorted(ledger(os.path.join(world.folder, "b-ledger-sink.bin"))), list(range(12)))
 
 

@@ -92,7 +92,7 @@ class Long(Case):
         b.process.wait()
         delivered = c.lose()
         c.start()
-        s.coordinator.expect_log(r"host c restarts when host b, which is lost \(.*\), reports the position")
+        s.coordinator.expect_log(r"host c restarts when host b, which is lost \(.*\), reports its first kept frame")
         time.sleep(1)
         self.assertNotRegex(s.coordinator.text(), "host c restarts at frame")
         b.start()   # it takes its part over, and was away when c was lost
@@ -127,7 +127,7 @@ class Long(Case):
             s.remote[host].lose()
         for host in ("c", "b"):
             s.remote[host].start()
-        s.coordinator.expect_log(r"host b restarts: its frames are lost")
+        s.coordinator.expect_log(r"host b restarts, and its frames are lost")
         s.coordinator.expect_log(r"host c restarts at frame \d+: frames that host b had for it are lost")
         self.assertEqual(s.coordinator.wait(60), 1, s.text())
         self.assertRegex(s.coordinator.text(), r"source-to-b .*: \d+ frames are lost")
@@ -140,7 +140,7 @@ class Long(Case):
         os.rename(path, path + ".aside")   # the process that writes it has it open
         os.mkdir(path)
         c.start()
-        s.coordinator.expect_log("host c restarts at frame 0: it is unknown whether this is the first frame that its sinks do not have, because host b can't read it. "
+        s.coordinator.expect_log("host c restarts at frame 0: it is unknown whether this is the first frame that its sinks do not have, because host b can't read its first kept frame. "
                     "If not, the sending stage on that host logs the --first N with which to start `carousel host` on c")
         s.coordinator.expect_log(r"middle-to-c .*start it with --first \d+")
         first = int(re.search(r"start it with --first (\d+)", s.coordinator.text())[1])

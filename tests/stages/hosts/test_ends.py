@@ -82,7 +82,7 @@ class Ends(unittest.TestCase):
         last.interrupt()
         last.expect_log("this host ends when it has received the frames that the other hosts still send; they are notified", 5)
         lose_run(first.process, folder, pids)
-        last.expect_log(f"{message} and reports no end: frames received from it are delivered", 30)
+        last.expect_log(f"{message} and has not reported its end; the frames received from it are still delivered", 30)
         return last
 
     def test_a_coordinator_lost_after_the_request_delays_the_end_by_seconds_only(self):

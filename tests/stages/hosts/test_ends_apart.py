@@ -75,7 +75,7 @@ class Apart(Case):
         coordinator.process.send_signal(signal.SIGSTOP)
         b.expect_log("coordinator is lost")
         b.interrupt()
-        b.expect_log("reports no end", 30)
+        b.expect_log("has not reported its end", 30)
         coordinator.process.send_signal(signal.SIGCONT)
         self.ends((b, 0), (coordinator, 1))
         self.assertRegex(coordinator.text(), "host b has failed: its part of the run has ended, and it did not receive the last frames of this host")
@@ -93,7 +93,7 @@ class Apart(Case):
         c.has_frames("sinkc", coordinator)
         b.lose()
         coordinator.interrupt()
-        coordinator.expect_log("host b is lost and reports no end", 40)
+        coordinator.expect_log("host b is lost and has not reported its end", 40)
         self.ends((c, 0), (coordinator, 75))
 
     def test_an_end_that_comes_together_with_the_beginning_is_carried_out(self):
@@ -119,7 +119,7 @@ class Apart(Case):
                                 + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", remote=("b", "c"))
         coordinator.expect_log("chain.b: begins")
         coordinator.interrupt()
-        coordinator.expect_log("host b has finished, and its link has not notified host c: the coordinator notifies it")
+        coordinator.expect_log("host b has finished, and its link has not notified host c, so the coordinator sends the notification")
         self.ends((coordinator, 0), (b, 0), (c, 0))
         self.assertEqual([h.report()["frames"] for h in (coordinator, b, c)], [0, 0, 0])
 

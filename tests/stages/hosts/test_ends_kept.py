@@ -139,7 +139,7 @@ class Kept(Case):
         coordinator.process.send_signal(signal.SIGSTOP)
         c.expect_log("coordinator is lost")
         c.interrupt()
-        c.expect_log("reports no end", 30)
+        c.expect_log("has not reported its end", 30)
         c.expect_log(r"chain\.c: \d+ frames in")
         time.sleep(2)   # now b takes no more, and the coordinator has frames for it
         coordinator.process.send_signal(signal.SIGCONT)

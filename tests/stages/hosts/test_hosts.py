@@ -204,7 +204,7 @@ class Long(Case):
         remote.lose()
         remote.start()
         self.assertEqual(coordinator.wait(), 1, coordinator.text() + remote.text())
-        self.assertIn("host b has lost its part of the run: its sinks do not have all frames", coordinator.text())
+        self.assertIn("host b has lost its part of the run, and its sinks do not have all frames", coordinator.text())
 
     def begin_and_lose(self, coordinator, remote):
         """Both hosts; then b is lost in mid-run and started again. Returns what its sink had delivered by then."""
@@ -257,7 +257,7 @@ class Long(Case):
         self.assertEqual(len(lose_run(remote.process, folder, pids)), 30)
         remote.start()
         self.assertEqual(coordinator.wait(), 0, coordinator.text() + remote.text())
-        self.assertIn("host b has lost its report: all frames are in the files of its sinks", coordinator.text())
+        self.assertIn("host b has lost its report, but all its frames are in the files of its sinks", coordinator.text())
 
     def test_a_host_that_asks_for_compressed_frames_gets_fewer_bytes(self):
         smooth = "smooth = true\n"

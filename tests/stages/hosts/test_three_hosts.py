@@ -140,7 +140,7 @@ class Long(Case):
         codes = dict(zip(s.hosts, s.codes()))
         self.assertEqual([codes["near"], codes[by]], [1, 1], s.text())
         self.assertEqual([codes[h] for h in codes if h not in ("near", by)], [75] * (len(codes) - (1 if by == "near" else 2)), s.text())
-        self.assertIn(f"host {lost} restarts: its frames are lost", s.coordinator.text())
+        self.assertIn(f"host {lost} restarts, and its frames are lost", s.coordinator.text())
         count = self.reported_lost(s.coordinator, f"{by}/{stage}" if by != "near" else stage)
         here, there = s.hosts[by].report(), s.remote[lost].report()
         # The frames that the sending host reports as sent are those that it reports as lost, and no other
@@ -179,7 +179,7 @@ class Long(Case):
         s.remote["c"].has_frames("sink", s.coordinator, 30)
         self.kill_all_of(b, with_supervisor=True)
         b.start()
-        b.expect_log("none of its stages is running, so that its ring memory is lost: a new run starts")
+        b.expect_log("none of its stages is running, so its ring memory is lost. A new run starts")
         self.ends_with_a_loss(s, "b", "near", "source-to-b")
 
 
@@ -229,10 +229,10 @@ class Campaign(Long):
         wait_for("all frames on b", lambda: s.coordinator.stage("source-to-b").get("frames") == 12)
         s.remote["b"].lose()
         s.remote["b"].start()
-        s.coordinator.expect_log("host b restarts: its frames are lost")
+        s.coordinator.expect_log("host b restarts, and its frames are lost")
         self.assertEqual(s.coordinator.command("cont", "source-to-c").returncode, 0)
         self.assertEqual(s.coordinator.wait(60), 1, s.text())
-        self.assertRegex(s.coordinator.text(), "host b waits for frames that will not arrive: that host has restarted after their sender finished")
+        self.assertRegex(s.coordinator.text(), "host b waits for frames that will not arrive, because it has restarted after their sender finished")
         self.assertEqual(s.remote["c"].wait(), 0, s.text())
         self.assertEqual([s.remote["c"].report()[k] for k in ("lost", "repeated", "torn", "frames")], [0, 0, 0, 12])
 
