@@ -20,7 +20,7 @@ using nlohmann::json;
 void read_answer(const shm::control_block& c, const json& answer, mapped_ring& r) {
     const tap_answer a = read_tap(answer);
     if (a.run_id != std::string(c.run_id))
-        throw shm_error("another run answers at the control socket: the watched run has ended");
+        throw shm_error("another run answers at the control socket, so the watched run has ended");
     r.link = a.link;
     r.stage = a.stage;
     r.entry = a.entry;

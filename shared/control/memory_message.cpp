@@ -59,7 +59,7 @@ alloc_request read_one(const json& entry, std::size_t index) {
                           r.kind == device::memory_kind::vmm;
         if (!fits || (*pieces != 0 && r.bytes % pieces->get<u64>() != 0))
             refuse(fmt::format(
-                "\"pieces\" must be a whole number from 0 to {} that divides \"bytes\", for vmm memory",
+                "for vmm memory, \"pieces\" must be a whole number from 0 to {} that divides \"bytes\"",
                 shm::max_fds));
         r.pieces = pieces->get<u32>();
     }
@@ -97,7 +97,8 @@ device::memory_handle read_memory(const nlohmann::json& j, const std::vector<shm
     h.uuid = m.uuid;
     h.pieces = m.pieces;
     if (h.pieces > shm::max_fds || (h.pieces > 0 && h.bytes % h.pieces != 0))
-        throw shm_error(fmt::format("the supervisor's memory of {} bytes has {} pieces", h.bytes, h.pieces));
+        throw shm_error(
+            fmt::format("the supervisor's memory of {} bytes can't have {} pieces", h.bytes, h.pieces));
     const int at = m.fd;
     const u32 own_fds = h.kind == device::memory_kind::vmm ? h.pieces : 0;
     if (at >= 0 && static_cast<std::size_t>(at) + std::max(1U, own_fds) > fds.size())

@@ -15,7 +15,7 @@ void from_json(const nlohmann::json& j, injected_fault& fault) {
     fault = fault_named(name);
     if (fault == injected_fault::nothing)
         throw config_error(
-            fmt::format("inject: unknown fault \"{}\": {} are known", name, fault_names(" and ")));
+            fmt::format("inject: unknown fault \"{}\"; the known faults are {}", name, fault_names(" and ")));
 }
 
 }  // namespace carousel::shm

@@ -45,7 +45,7 @@ struct injected_fault_row {
 };
 inline constexpr std::array<injected_fault_row, 8> injected_faults{{
     {injected_fault::hang, "hang", false, true, false, false, "detected after frame_timeout_ms", 'H', "hang",
-     "the stage never finishes its next frame: detected after frame_timeout_ms and replaced"},
+     "the stage never finishes its next frame; it is replaced after frame_timeout_ms"},
     {injected_fault::gpu_fault, "gpu-fault", true, false, false, false, "", 'G', "GPU fault",
      "an illegal address in a kernel of the stage; only for stages on a GPU"},
     {injected_fault::exit, "exit", false, false, false, false, "", 'X', "exit",

@@ -42,7 +42,7 @@ std::string why_unusable(const char* folder) {
     if (!S_ISDIR(info.st_mode)) return "it is not a folder";
     if (info.st_uid == ::geteuid()) return "";
     return fmt::format(
-        "it belongs to user {}, this process runs as {}, and a run is accessible to its own user only",
+        "it belongs to user {}, but this process runs as {}, and a run is accessible to its own user only",
         info.st_uid, ::geteuid());
 }
 
@@ -71,8 +71,8 @@ void make_private_folder(const std::string& folder) {
             "{} is not a folder; remove it, or set XDG_RUNTIME_DIR to a folder that you own", folder));
     if (info.st_uid != ::geteuid())
         throw shm_error(
-            fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR "
-                        "to a folder that you own",
+            fmt::format("{} belongs to user {}, but this process runs as {}; remove it, or set "
+                        "XDG_RUNTIME_DIR to a folder that you own",
                         folder, info.st_uid, ::geteuid()));
     if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
         throw shm_error(fmt::format("restricting access to {}: {}", folder, errno_text(errno)));

@@ -50,8 +50,8 @@ sealed_memory make_sealed_memory(std::string_view name, u64 bytes) {
     const u64 free_bytes = available_host_bytes();
     if (size > free_bytes) {
         throw shm_error(fmt::format(
-            "shared memory '{}': {:.1f} MiB requested, {:.1f} MiB of memory free; use a smaller size or "
-            "window, or free memory",
+            "shared memory '{}': {:.1f} MiB were requested, but only {:.1f} MiB of memory are free; use a "
+            "smaller size or window, or free memory",
             name, static_cast<double>(size) / 1048576.0, static_cast<double>(free_bytes) / 1048576.0));
     }
     const std::string label(name.substr(0, 200));

@@ -46,12 +46,12 @@ void check_object(int fd, const std::string& what) {
         throw shm_error(fmt::format("attaching to {}: fstat: {}", what, errno_text(errno)));
     if (info.st_uid != getuid())
         throw shm_error(fmt::format(
-            "attaching to {}: it belongs to user {}, this process runs as {}: run as the same user", what,
+            "attaching to {}: it belongs to user {}, but this process runs as {}; run as the same user", what,
             info.st_uid, getuid()));
     if (info.st_size != static_cast<off_t>(sizeof(control_block)))
         throw shm_error(
-            fmt::format("attaching to {}: it has {} bytes, this build expects {}: the run and this program "
-                        "have different versions of Carousel; rebuild, or restart the run",
+            fmt::format("attaching to {}: it has {} bytes, but this build expects {}: the run and this "
+                        "program have different versions of Carousel; rebuild, or restart the run",
                         what, info.st_size, sizeof(control_block)));
 }
 
@@ -62,9 +62,9 @@ void check_block(const control_block& c, const std::string& what) {
             "before it had created the block (in that case `carousel clean` removes the file)",
             what));
     if (c.version != control_version || c.bytes != sizeof(control_block))
-        throw shm_error(
-            fmt::format("attaching to {}: layout version {}, this build has {}: rebuild, or restart the run",
-                        what, c.version, control_version));
+        throw shm_error(fmt::format(
+            "attaching to {}: it has layout version {}, but this build has {}; rebuild, or restart the run",
+            what, c.version, control_version));
     if (c.stages > max_stages || c.seats > max_seats || c.links > max_links || c.sources > max_sources ||
         c.jobs > max_jobs || c.assets > max_assets)
         throw shm_error(fmt::format(
@@ -344,7 +344,7 @@ trace_segment trace_segment::attach(const std::string& run_id, bool writable) {
         struct stat info {};
         if (fstat(m->object.get_mapping_handle().handle, &info) != 0) refuse(errno_text(errno));
         if (info.st_uid != getuid())
-            refuse(fmt::format("they belong to user {}, this process runs as {}", info.st_uid, getuid()));
+            refuse(fmt::format("they belong to user {}, but this process runs as {}", info.st_uid, getuid()));
         const u64 bytes = info.st_size > 0 ? static_cast<u64>(info.st_size) : 0;
         if (bytes < sizeof(trace_block) || bytes > trace_block::bytes_for(max_seats))
             refuse("their size does not match any version of Carousel");
@@ -354,7 +354,9 @@ trace_segment trace_segment::attach(const std::string& run_id, bool writable) {
         if (b.magic.load(std::memory_order_acquire) != trace_magic) refuse("nothing in them (yet)");
         if (b.version != trace_version || b.bytes != bytes || b.seats == 0 || b.seats > max_seats ||
             trace_block::bytes_for(b.seats) != bytes)
-            refuse("another layout: the run and this program have different versions of Carousel");
+            refuse(
+                "they have another layout, because the run and this program have different versions of "
+                "Carousel");
         made.seats_ = b.seats;
         return made;
     } catch (const bi::interprocess_exception& e) {

@@ -107,8 +107,9 @@ TEST_CASE("an unknown command and an unknown fault are refused with those that a
           "shutdown, rebuild, seat, kill, inject, reload or continue");
     CHECK_THAT(refusal_of(R"({"type":"kil"})"), contains("did you mean \"kill\"?"));
     CHECK(refusal_of(R"({"type":"inject","stage":"a","fault":"earthquake"})") ==
-          "inject: unknown fault \"earthquake\": hang, gpu-fault, exit, abort, scribble-input, "
-          "overrun-output, scribble-control and throw are known");
+          "inject: unknown fault \"earthquake\"; the known faults are hang, gpu-fault, exit, abort, "
+          "scribble-input, "
+          "overrun-output, scribble-control and throw");
     CHECK_THAT(refusal_of(R"({"type":"inject","stage":"a","fault":"nothing"})"),
                contains("unknown fault \"nothing\""));
 }

@@ -70,7 +70,7 @@ TEST_CASE("a message about a missing run states why the runtime directory is not
     CHECK_THAT(text("/proc/version"), contains("it is not a folder"));
     if (::geteuid() != 0 || ::chown(folder.path.c_str(), 12345, 12345) != 0) return;
     CHECK_THAT(text(folder.path.c_str()),
-               contains("it belongs to user 12345, this process runs as 0, and a run is "
+               contains("it belongs to user 12345, but this process runs as 0, and a run is "
                         "accessible to its own user only"));
 }
 

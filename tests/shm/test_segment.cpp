@@ -68,7 +68,7 @@ TEST_CASE("a control block of another layout version is refused with both versio
     segment made = segment::create(r.run_id);
     made.block().version = 999;
     made.publish();
-    CHECK(refusal(r.run_id).find("layout version 999, this build has " +
+    CHECK(refusal(r.run_id).find("layout version 999, but this build has " +
                                  std::to_string(shm::control_version)) != std::string::npos);
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("a control block of another size is refused with both sizes") {
     segment made = segment::create(r.run_id);
     made.publish();
     REQUIRE(truncate(("/dev/shm/" + segment::object_name(r.run_id)).c_str(), 4096) == 0);
-    CHECK(refusal(r.run_id).find("it has 4096 bytes, this build expects " +
+    CHECK(refusal(r.run_id).find("it has 4096 bytes, but this build expects " +
                                  std::to_string(sizeof(shm::control_block))) != std::string::npos);
 }
 

@@ -66,8 +66,8 @@ TEST_CASE("a wait for a run ends at its timeout") {
 TEST_CASE("a run of another version of Carousel is refused") {
     const silent_run there;
     there.segment.block().version += 1;
-    const std::string message =
-        fmt::format("layout version {}, this build has {}", shm::control_version + 1, shm::control_version);
+    const std::string message = fmt::format("layout version {}, but this build has {}",
+                                            shm::control_version + 1, shm::control_version);
     CHECK_THROWS_WITH(open("demo", at_once), contains(message));
     there.segment.block().version -= 1;
     std::filesystem::resize_file("/dev/shm/carousel-" + there.id, sizeof(shm::control_block) + 4096);

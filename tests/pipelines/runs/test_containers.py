@@ -245,7 +245,7 @@ class Containers(unittest.TestCase):
         for words in ([CAROUSEL, "ps"], [CAROUSEL, "top", "--once"]):
             done = subprocess.run([*other, *words], capture_output=True, text=True, timeout=60, check=False, env=self.environment("shared"), cwd="/")
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn("it belongs to user 0, this process runs as 12345, and a run is accessible to its own user only", done.stderr)
+            self.assertIn("it belongs to user 0, but this process runs as 12345, and a run is accessible to its own user only", done.stderr)
         done = subprocess.run([*other, os.path.join(PROGRAMS, "carousel-test-port-io"), "latest", self.at(), "fragment"], capture_output=True,
                               text=True, timeout=60, check=False, env=self.environment("shared"), cwd="/")
         self.assertIn("Permission denied: a run is accessible to its own user only", done.stdout)
