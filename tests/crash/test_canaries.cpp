@@ -66,7 +66,7 @@ TEST_CASE("a ring with canaries is reported as such in the plan, by ps and in th
     std::string out;
     REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
     const std::string line = one_line(out);
-    CHECK_THAT(line, contains("outputs: guarded, a stage's write beyond its slot ends only that stage; by "
+    CHECK_THAT(line, contains("outputs: guarded; a stage's write beyond its slot ends only that stage; by "
                               "canaries of 64 KiB, checked when the frame is complete, after the slots "
                               "of ring middle (guard = \"canary\")"));
     run.start(file, {});

@@ -25,10 +25,8 @@ TEST_CASE("a ring without gaps is reported as unguarded and accepts no overrun, 
         run.pipeline("open", number_pipeline("open", "fps = 200\n") + "[link.middle]\nguard = \"off\"\n");
     std::string out;
     REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
-    CHECK_THAT(
-        out,
-        contains(
-            "outputs: unguarded, neither gap nor canary after the slots of ring middle (guard = \"off\")"));
+    CHECK_THAT(out, contains("outputs: unguarded, because there is neither a gap nor a canary after the "
+                             "slots of ring middle (guard = \"off\")"));
     run.start(file, {});
     REQUIRE(run.wait_running());
     CHECK(run.stage("middle")["output_guarded"] == false);

@@ -298,7 +298,7 @@ void require_able_successor(const run::record& r, const std::string& stage) try 
     if (is.value("ends", false) && !was->value("ends", false))
         throw config_error(
             fmt::format("stage \"{}\": the new {} may end its stream, but the run was started for a stage "
-                        "that does not: end the run and start it again",
+                        "that does not; end the run and start it again",
                         s.name, s.run));
     if (outputs_of(is) != outputs_of(*was))
         throw config_error(

@@ -37,7 +37,7 @@ bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vect
 
 /// A GPU fault ends all processes that share the MPS domain.
 const char* in_domain(const run_setup& s, bool can_fault) {
-    return can_fault && s.has_mps() ? " (a client of MPS: its domain, which is renewed)" : "";
+    return can_fault && s.has_mps() ? " (under MPS: all stages of its domain, which is then renewed)" : "";
 }
 
 }  // namespace
@@ -108,10 +108,10 @@ std::string output_guard_text(const run_setup& s) {
     for (const unguarded_output& u : unguarded_outputs(s))
         text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", u.memory, u.why);
     if (text.empty())
-        text = std::string("outputs: guarded, a stage's write beyond its slot ends only that stage") +
+        text = std::string("outputs: guarded; a stage's write beyond its slot ends only that stage") +
                in_domain(s, any_gaps);
     else
-        text = "outputs: unguarded, neither gap nor canary after the slots of " + text;
+        text = "outputs: unguarded, because there is neither a gap nor a canary after the slots of " + text;
     std::string late;
     for (const memory_item& m : items)
         if (m.guard.canaries())
@@ -123,7 +123,7 @@ std::string output_guard_text(const run_setup& s) {
 std::string guard_text(const run_setup& s) {
     const std::vector<unguarded_input> open = unguarded_inputs(s);
     if (open.empty())
-        return std::string("inputs: guarded, a stage's write to an input ends only that stage") +
+        return std::string("inputs: guarded; a stage's write to an input ends only that stage") +
                in_domain(s, true);
     std::string text;
     for (const unguarded_input& u : open)
@@ -134,7 +134,7 @@ std::string guard_text(const run_setup& s) {
 
 std::string block_guard_text(const run_setup& s) {
     std::string text = "control block: ";
-    text += shm::has_protection_keys() ? "guarded, a stage's own code can't write to it (own pages per "
+    text += shm::has_protection_keys() ? "guarded; a stage's own code can't write to it (own pages per "
                                          "stage; protection keys open them only inside the ring's functions)"
                                        : fmt::format(
                                              "guarded except a stage's own pages, to which its own code "

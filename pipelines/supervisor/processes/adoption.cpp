@@ -233,7 +233,7 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
         if (state.is_object()) remembered = restore_state(t, state);
     } catch (const json::exception& e) {
         t.log_line(
-            fmt::format("the counts of the dead supervisor can't be read ({}): restarts and deaths are "
+            fmt::format("the counts of the dead supervisor can't be read ({}), so restarts and deaths are "
                         "counted from now on",
                         e.what()));
     }

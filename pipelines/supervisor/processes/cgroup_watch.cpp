@@ -50,7 +50,7 @@ void cgroup_watch::tick(u64 now) {
         if (!reported_ && !quota_file_.empty() && percent > 50) {
             reported_ = true;
             log_text_ = fmt::format(
-                "the CPU quota {} stops this run for {} % of the time: deadlines count only the rest",
+                "the CPU quota {} stops this run for {} % of the time, so deadlines count only the rest",
                 quota_file_, percent);
         }
         second_ns_ = now;

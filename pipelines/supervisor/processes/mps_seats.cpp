@@ -128,8 +128,9 @@ void count_fault(process_table& t, u32 generation) {
     for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k) moved += ring::load(t.c->link[k].tail);
     const bool over = t.faults.add(moved);
     if (t.trial.in_progress()) {
-        t.log_line(fmt::format("{} was not in the MPS domain that faulted: it returns to the domain",
-                               t.setup->stages[t.trial.on_trial].spec.name));
+        t.log_line(
+            fmt::format("{} was not in the MPS domain when the domain faulted, so it returns to the domain",
+                        t.setup->stages[t.trial.on_trial].spec.name));
         move_on(t);
     } else if (t.faults.in_row == faults_before_trial) {
         begin_trial(t, generation);

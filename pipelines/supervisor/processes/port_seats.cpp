@@ -190,8 +190,8 @@ std::string describe_port_end(const process& p) {
 void require_no_port(const process_table& t, const seat& s, const char* command) {
     if (!is_port(t, s)) return;
     throw config_error(
-        fmt::format("{0} is a port: `{1}` is only for processes of the run, and the program at a port is not "
-                    "(`carousel down {0}` takes the port from it)",
+        fmt::format("{0} is a port: `{1}` is only for processes of the run, but the program at a port is not "
+                    "one of them (`carousel down {0}` takes the port from it)",
                     s.label, command));
 }
 

@@ -32,7 +32,8 @@ void fail_seat(process_table& t, seat& s, const process* p) {
     const stage_setup& st = t.setup->stages[s.stage];
     const bool last = st.spec.optional && is_last_sink(t, s);
     if (last)
-        t.log_line(fmt::format("{} is optional, but no other sink is left: the run can't continue", s.label));
+        t.log_line(
+            fmt::format("{} is optional, but no other sink is left, so the run can't continue", s.label));
     if (st.spec.optional && !last) {
         const bool others = std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
             return o->stage == s.stage && o.get() != &s && o->machine.state() != seat_state::failed;
@@ -177,8 +178,8 @@ void note_abandoned(process_table& t, const seat& s, const process& p) {
             return g.ring_sequence == p.sequences.front() && g.stage == stage;
         })) {
         t.log_line(
-            fmt::format("{}: finish() of the tombstone of frame {} has ended another process ({}): make the "
-                        "stage accept tombstones, or remove wants_tombstones",
+            fmt::format("{}: another process has ended in finish() for the tombstone of frame {} ({}); make "
+                        "the stage accept tombstones, or remove wants_tombstones",
                         s.label, p.sequences.front(), describe(p.how)));
         return;
     }

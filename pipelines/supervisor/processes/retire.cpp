@@ -102,7 +102,7 @@ void requeue(process_table& t, seat& s, process& p) {
     if (p.why == ring::blame::own) note_abandoned(t, s, p);
     if (p.quarantined = count_quarantined(t, s); p.quarantined > 0)
         t.note("quarantined", now_ns(), s, p,
-               fmt::format("left {} half-written buffers: in quarantine until pid {} has ended",
+               fmt::format("left {} half-written buffers, which stay in quarantine until pid {} has ended",
                            p.quarantined, p.pid));
     ring::wake(*t.c, s.index);  // wakes a promoted standby, which owns the words now
 }
@@ -130,7 +130,8 @@ bool reclaim(process_table& t, seat& s, process& p) {
     const bool freed = ring::reclaim(*t.c, s.index, p.incarnation.epoch);
     crash_here(crash_point::words_reclaimed);
     if (freed && p.quarantined > 0)
-        t.note("freed", now_ns(), s, p, fmt::format("pid {} has ended: its buffers are free again", p.pid));
+        t.note("freed", now_ns(), s, p,
+               fmt::format("pid {} has ended, so its buffers are free again", p.pid));
     ring::reset_assets(*t.c, s.index, p.incarnation.epoch);
     return freed;
 }

@@ -159,10 +159,10 @@ std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
     const u64 timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     if (row->needs_deadline &&
         (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))
-        throw config_error(fmt::format("{} {}: the hang would never be detected", s.label,
+        throw config_error(fmt::format("{} {}, so the hang would never be detected", s.label,
                                        p.tool ? "runs under a tool and has no deadline"
                                        : timeout_ns == 0
-                                           ? "has frame_timeout_ms = 0, no deadline"
+                                           ? "has no deadline (frame_timeout_ms = 0)"
                                            : "reads its input as `latest` and delays no other stage"));
     p.how.injected = true;
     t.c->seat[s.index].fault.store(shm::fault_word(kind, p.incarnation.epoch), std::memory_order_release);

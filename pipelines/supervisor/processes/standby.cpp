@@ -118,7 +118,7 @@ void keep_standby(process_table& t, seat& s, u64 now) {
             start_standby(t, s, now);
             break;
         case standby_care::end_late:
-            t.log_line(fmt::format("{}'s standby (pid {}) is not ready within {} s: it is ended", s.label,
+            t.log_line(fmt::format("{}'s standby (pid {}) was not ready within {} s, so it is ended", s.label,
                                    s.standby->pid, t.setup->start_timeout_ns / ns_per_s));
             s.standby->kill_sent = true;
             end_standby(s);

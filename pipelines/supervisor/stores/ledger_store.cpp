@@ -104,7 +104,7 @@ std::string ledger_store::found_committed(u32 stage, u32 seat, u32 epoch, u64 ri
                 .mark_committed_by_supervisor(ring_sequence, telemetry::ledger_committer(seat, epoch));
         return marked ? ""
                       : fmt::format(
-                            "{} has committed frame {} without a ledger record: the frame counts as lost",
+                            "{} has committed frame {} without a ledger record, so the frame counts as lost",
                             name, ring_sequence);
     } catch (const std::exception& e) {
         return fmt::format(

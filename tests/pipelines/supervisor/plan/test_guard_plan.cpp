@@ -93,8 +93,9 @@ TEST_CASE("for an MPS client the plan states that a GPU fault ends its domain") 
     CHECK_THAT(alone, !contains("MPS"));
     const run_setup shared = planned({on_gpu, on_gpu + "\nisolation = \"mps\"", on_gpu}, gpus(able));
     CHECK_THAT(guard_text(shared),
-               contains("ends only that stage (a client of MPS: its domain, which is renewed)"));
-    CHECK_THAT(output_guard_text(shared), contains("(a client of MPS: its domain, which is renewed)"));
+               contains("ends only that stage (under MPS: all stages of its domain, which is then renewed)"));
+    CHECK_THAT(output_guard_text(shared),
+               contains("(under MPS: all stages of its domain, which is then renewed)"));
     const std::string canaries =
         "[link.geometry]\nguard = \"canary\"\n[link.shade]\nguard = \"canary\"\n";  // which end only the
                                                                                     // maker
