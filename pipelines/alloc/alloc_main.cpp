@@ -205,7 +205,7 @@ int serve_all(const arguments& a) {
     }
     const bool acknowledged = wait_for_peer(a.fd);
     if (!acknowledged && !owner)
-        throw shm_error("the supervisor ended before it acknowledged its GPU memory");
+        throw shm_error("the supervisor ended before it acknowledged the GPU memory");
     if (!acknowledged || !owner) return exit_code::ok;
     while (wait_for_peer(a.fd)) {
     }

@@ -6,7 +6,7 @@ namespace carousel::alloc {
 
 int repair(int) {
     throw config_error(
-        "--repair: this build does not support spaces: configure it with -DCAROUSEL_EXTRAS=ON");
+        "--repair: this build does not support spaces; configure it with -DCAROUSEL_EXTRAS=ON");
 }
 
 }  // namespace carousel::alloc

@@ -20,7 +20,7 @@ std::vector<leftover> lost_run_leftovers() {
     std::vector<leftover> all;
     for (const run::lost_run& r : run::lost_runs())
         all.push_back({"lost run", r.folder, r.name, r.run_id, 0,
-                       "it lost its supervisor; removed because of --lost", ""});
+                       "it lost its supervisor, and --lost removes such runs", ""});
     return all;
 }
 

@@ -48,7 +48,8 @@ command_action add_down_command(const command_parts& p) {
 }  // namespace
 
 extern const command down_command{
-    "down", "End stages until `up`; without a stage: end the pipeline or the space, like Ctrl-C",
+    "down",
+    "End stages, which stay down until `up`; without a stage: end the pipeline or the space, like Ctrl-C",
     add_down_command};
 
 }  // namespace carousel::supervisor

@@ -125,7 +125,7 @@ command_action add_graph_command(const command_parts& p) {
                          ->check(CLI::IsMember(formats))
                          ->take_last();
     p.offers[o] = offer(formats);
-    p.app.add_flag("--live", a->live, "With states, frames/s and lag (of a running pipeline)");
+    p.app.add_flag("--live", a->live, "Also show states, frames/s and lag (of a running pipeline)");
     p.app.footer(graph_footer);
     return [a](const common_words&, const cli_environment& env) { return draw(*a, env); };
 }

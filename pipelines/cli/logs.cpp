@@ -269,7 +269,7 @@ command_action add_logs_command(const command_parts& p) {
     p.offers[p.app.add_option(
         "STAGE", a->stages, "Stages: fragment, fragment.1, or carousel for the supervisor [all]")] = speakers;
     p.app.add_flag("-f,--follow", a->follow, "Follow new lines until the run ends");
-    p.app.add_option("-n,--lines", a->lines, "Only the last N lines (before new lines with -f) [all]")
+    p.app.add_option("-n,--lines", a->lines, "Only the last N lines; with -f, new lines follow them [all]")
         ->type_name("N")
         ->take_last();
     p.app

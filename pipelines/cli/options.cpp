@@ -127,8 +127,9 @@ void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
                     "Exit with 0 if at most N frames were given up; true: any number [0]")
         ->type_name("N")
         ->take_last();
-    p.app.add_flag("--insecure", keys.insecure,
-                   "Accept addresses of [hosts.NAME] that are not private: frames are sent unencrypted");
+    p.app.add_flag(
+        "--insecure", keys.insecure,
+        "Accept addresses of [hosts.NAME] that are not private, although frames are sent unencrypted");
     if (with_name) {
         CLI::Option* o =
             p.app.add_option("-p,--name", keys.name, "Name of the running pipeline [the file's]")
@@ -140,8 +141,8 @@ void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
 
 void require_well(const json& reply, const std::string& pipeline) {
     if (const run::verdict v = run::read_verdict(reply); !v.ok)
-        throw error(code_of(v),
-                    v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", pipeline)));
+        throw error(code_of(v), v.message.value_or(fmt::format(
+                                    "pipeline \"{}\" refused the request without a reason", pipeline)));
 }
 
 void add_request_options(const command_parts& p, stage_request_arguments& a, bool stage_required) {
@@ -166,7 +167,8 @@ int send_to_stages(const stage_request_arguments& a, const run::request& request
             continue;
         }
         env.err << "error: "
-                << v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", run.name))
+                << v.message.value_or(
+                       fmt::format("pipeline \"{}\" refused the request without a reason", run.name))
                 << "\n";
         if (code == exit_code::ok) code = code_of(v);
     }

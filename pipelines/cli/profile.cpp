@@ -193,8 +193,8 @@ void print_ncu_report(const std::string& report, const cli_environment& env) {
         env.out << fmt::format("ncu report: {} (ncu-ui FILE, or ncu --import FILE)\n", file);
     else
         env.err << fmt::format(
-            "ncu wrote no report {}{}: see its output above (it profiles launches 301 to 320 of the stage: "
-            "run for longer)\n",
+            "ncu wrote no report {}{}: see its output above (it profiles launches 301 to 320 of the stage; "
+            "if there were fewer, run for longer)\n",
             report, ncu_endings.front());
 }
 

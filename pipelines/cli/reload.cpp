@@ -83,7 +83,7 @@ json ask_until_done(run::record& r, const run::reload_request& request, f64 wait
                 if (has.text == request.text && has.programs == request.programs) return reply;
                 throw config_error(
                     fmt::format("{}: its supervisor died before the reload began, and another one has "
-                                "adopted the run, which has its old plan: try again",
+                                "adopted the run with its old plan: try again",
                                 r.name));
             } catch (const shm_error&) {  // no supervisor listens yet
             }
@@ -236,7 +236,8 @@ std::string program_below(const std::string& prefix) {
     for (const char* name : {"bin/carousel", "carousel"})
         if (const fs::path path = absolute_path(prefix) / name; ::access(path.c_str(), X_OK) == 0)
             return fs::canonical(path).string();
-    throw config_error(fmt::format("--prefix {}: there is no bin/carousel, and no carousel", prefix));
+    throw config_error(
+        fmt::format("--prefix {}: this folder contains neither bin/carousel nor carousel", prefix));
 }
 
 command_action add_reload_command(const command_parts& p) {
@@ -248,10 +249,10 @@ command_action add_reload_command(const command_parts& p) {
     add_json(p);
     p.app.footer(
         "\n"
-        "Takes over at once what the supervisor reads each time, and restarts the stages whose own keys have "
-        "changed, one\n"
-        "after another. A file with a change that needs a new run is refused, and changes nothing.\n"
-        "Exit codes: 0 taken over; 1 a restarted stage did not become ready; 2 refused.\n"
+        "Changes of keys that only the supervisor reads apply at once; stages whose own keys have changed "
+        "are\n"
+        "restarted, one after another. A file with a change that needs a new run is refused as a whole.\n"
+        "Exit codes: 0 applied; 1 a restarted stage did not become ready; 2 refused.\n"
         "\n"
         "Example:\n"
         "  carousel reload pipelines/demo.toml");
@@ -268,10 +269,9 @@ command_action add_upgrade_command(const command_parts& p) {
         .add_option("--prefix", a->prefix,
                     "Installation or build folder of the new version [that of this program]")
         ->type_name("DIR");
-    p.app.add_flag(
-        "--drain", a->drain,
-        "Deliver the frames in flight, and continue as a new run at the next frame, also with another "
-        "layout version or a changed file");
+    p.app.add_flag("--drain", a->drain,
+                   "Deliver the frames in flight, and continue as a new run at the next frame; this also "
+                   "works with another layout version or a changed file");
     add_json(p);
     p.app.footer(
         "\n"

@@ -43,7 +43,7 @@ std::vector<found_dead_letter> find_dead_letters(const std::string& pipeline) {
 }
 
 std::string dead_letters_table(const std::vector<found_dead_letter>& all) {
-    if (all.empty()) return "no given-up frames are saved as dead letters\n";
+    if (all.empty()) return "there are no dead letters: no frame that was given up has been saved\n";
     table t({"PIPELINE", "FRAME", "STAGE", "PROGRAM", "FOLDER"});
     for (const found_dead_letter& f : all)
         t.add({f.pipeline, std::to_string(f.record.facts.ring_sequence), f.record.stage,
@@ -93,8 +93,8 @@ int replay(const replay_arguments& a, const cli_environment& env) {
                         file, errno_text(errno)));
     if (is_python(program) && !l.python.empty() && ::access(l.python.c_str(), X_OK) != 0)
         throw config_error(
-            fmt::format("the interpreter of stage {}, {}, can't be started: {}: install it again", l.stage,
-                        l.python, errno_text(errno)));
+            fmt::format("stage {}: its interpreter {} can't be started: {}; install the interpreter again",
+                        l.stage, l.python, errno_text(errno)));
     for (std::string& word : command_of(program, l.python)) words.push_back(std::move(word));
     words.insert(words.end(), {"--replay", l.path});
     exec_program(std::move(words), env.out);
@@ -118,9 +118,9 @@ command_action add_replay_command(const command_parts& p) {
     const auto a = std::make_shared<replay_arguments>();
     p.offers[p.app
                  .add_option("--dead-letter", a->ring_sequence,
-                             "The frame that was given up [lists saved frames]")
+                             "Number of the frame that was given up [list all saved frames]")
                  ->type_name("N")] = dead_letter_frames;
-    p.offers[p.app.add_option("-p,--name", a->pipeline, "The run of that name, which may have ended")
+    p.offers[p.app.add_option("-p,--name", a->pipeline, "Name of the run, which may have ended")
                  ->type_name("NAME")] = pipelines_with_dead_letters;
     p.app.add_option("--stage", a->stage, "The stage, if several stages have given this frame up")
         ->type_name("NAME");

@@ -40,8 +40,8 @@ std::string table_of(const run::parameter_state& s) {
     for (const ring::parameter& p : s.schema.fields)
         t.add({p.name, text_of(s.values.value(p.name, json())), range_of(p)});
     return t.text() + (s.number == 0 ? "all parameters have their initial values\n"
-                                     : fmt::format("{} {} so far, the last from frame {} on\n", s.number,
-                                                   s.number == 1 ? "change" : "changes", s.from));
+                                     : fmt::format("{} {} so far; the last applies from frame {} on\n",
+                                                   s.number, s.number == 1 ? "change" : "changes", s.from));
 }
 
 struct set_arguments : client_arguments {
@@ -72,7 +72,7 @@ command_action add_set_command(const command_parts& p) {
     CLI::Option* o =
         p.app.add_option("KEY=VALUE", a->assignments, "E.g. exposure=1.5, shading=normals, 'eye=[0, 1, 3]'");
     p.offers[o] = running_parameters;
-    p.app.add_flag("--reset", a->reset, "Reset all to their initial values");
+    p.app.add_flag("--reset", a->reset, "Reset all parameters to their initial values");
     add_json(p);
     p.app.footer(
         "\n"

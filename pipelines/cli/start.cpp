@@ -40,8 +40,7 @@ u64 first_from(const start_arguments& a, const pipeline& p) {
     const u64 first = value.get<u64>();
     if (p.frames != 0 && first >= p.frames)
         throw config_error(
-            fmt::format("--first {}: there is no such frame, because the run has {} frames and their numbers "
-                        "count from 0",
+            fmt::format("--first {}: there is no such frame, because the run has {} frames, numbered from 0",
                         first, p.frames));
     return first;
 }
@@ -73,7 +72,8 @@ struct run_arguments : start_arguments {
 int run_profiled(const run_arguments& a, const cli_environment& env) {
     const profile_request wanted = profile_from(a.profile);
     if (a.detach)
-        throw config_error("--profile and --detach can't be combined: a profiled run stays in this terminal");
+        throw config_error(
+            "--profile and --detach can't be combined, because a profiled run stays in this terminal");
     start_arguments below = a;
     if (wanted.tool == "nsys") {
         const pipeline p = read_with_overrides(a.file, a.keys);
@@ -277,7 +277,8 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
         (void)parse_http_address(a.http);
         (void)dashboard_program();
     } else if (!a.http_hosts.empty()) {
-        throw config_error("--http-host needs --http: it names this machine in the address of the web UI");
+        throw config_error(
+            "--http-host needs --http, because it only names this machine in the address of the web UI");
     }
     o.extensions.push_back(std::make_shared<web_extension>(a.http, a.http_hosts));
     o.extensions.push_back(std::make_shared<service_extension>(notify_socket::of_environment()));

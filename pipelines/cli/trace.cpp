@@ -104,15 +104,15 @@ command_action add_trace_command(const command_parts& p) {
     const auto a = std::make_shared<trace_arguments>();
     add_client_options(p, *a);
     p.app.add_option("FILE", a->file, "Trace to write (JSON)")->required();
-    p.app.add_option("--seconds", a->seconds, "Record for S seconds [5, without --frames]")->type_name("S");
+    p.app.add_option("--seconds", a->seconds, "Record for S seconds [5 if --frames is not given]")
+        ->type_name("S");
     p.app.add_option("--frames", a->frames, "End after N frames")->type_name("N");
     // A supervisor that starts this program sets this flag (see trace_files).
     p.app.add_flag("--with-parent", a->with_parent)->group("");
-    p.app.add_flag("--here", a->here, "For a pipeline on several hosts: only this host's stages");
+    p.app.add_flag("--here", a->here, "Record only this host's stages (of a pipeline on several hosts)");
     p.offers[p.app
-                 .add_option(
-                     "--coordinator", a->coordinator_trace,
-                     "Record nothing: FILE is the coordinator's trace, which is joined with those of --join")
+                 .add_option("--coordinator", a->coordinator_trace,
+                             "Record nothing; join FILE, the coordinator's trace, with the traces of --join")
                  ->type_name("FILE")] = offer_files({".json"});
     p.app
         .add_option("--join", a->joined,

@@ -33,8 +33,9 @@ command_action add_top_command(const command_parts& p) {
     const auto a = std::make_shared<top_arguments>();
     add_client_options(p, *a);
     p.app.add_option("--interval", a->interval, "Update every S seconds [1]")->type_name("S");
-    p.app.add_flag("--image", a->top.image, "With the newest picture, in half blocks of 24 bit colours");
-    p.app.add_option("--image-of", a->top.image_of, "The picture of another ring, or of another plane")
+    p.app.add_flag("--image", a->top.image,
+                   "Also show the newest picture, drawn with half blocks in 24-bit colours");
+    p.app.add_option("--image-of", a->top.image_of, "Show the picture of another ring, or of another plane")
         ->type_name("STAGE[/PLANE]");
     p.app.add_flag("--once", a->top.once, "Print once and exit");
     add_no_color(p, a->no_color);

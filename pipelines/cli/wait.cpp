@@ -93,13 +93,14 @@ command_action add_wait_command(const command_parts& p) {
     const auto a = std::make_shared<wait_arguments>();
     add_run_name(p, a->pipeline);
     CLI::Option* const frames =
-        p.app.add_option("--frames", a->frames, "Until all sinks have N frames")->type_name("N");
-    p.app.add_flag("--end", a->end, "Until it has ended; exits with the exit code of the run")
+        p.app.add_option("--frames", a->frames, "Wait until all sinks have N frames")->type_name("N");
+    p.app.add_flag("--end", a->end, "Wait until the run has ended; exits with the run's exit code")
         ->excludes(frames);
     p.app.add_option("--timeout", a->timeout, "Wait up to S seconds [60]")->type_name("S");
     p.app.footer(
         "\n"
-        "Without an option it waits until every stage has a process. It also waits for the start.\n"
+        "Without an option, it waits until every stage has a process.\n"
+        "In every case, it first waits for the pipeline to start.\n"
         "\n"
         "Examples:\n"
         "  carousel wait -p demo && carousel kill fragment\n"

@@ -95,8 +95,8 @@ void log_sink::append_json(i32 pid, std::string_view text) {
     if (!file_ || !write_whole(file_.get(), out.data(), out.size())) {
         file_failed_ = true;  // the error is reported once; the run continues without the file
         console_->line(
-            fmt::format("warning: the log {} can't be written ({}): its lines are only printed here", path_,
-                        no_room_text(errno, "")));
+            fmt::format("warning: the log {} can't be written ({}), so its lines are only printed here",
+                        path_, no_room_text(errno, "")));
     }
     file_bytes_ += out.size();
 }

@@ -71,8 +71,8 @@ std::string ways_to_every_frame(const record_arguments& a, const std::string& pi
     const bool one = a.of.size() == 1;
     return fmt::format(
         "to record every frame of {4}, add [[stage]] name = \"archive\" run = \"port\" inputs = [{0}] to the "
-        "pipeline file of {1}, start it again and run `carousel record archive --out {2} -p {1}`, or start "
-        "it with `carousel run FILE --record {3} --record-to {2}`. To record only the newest frames of {5}, "
+        "pipeline file of {1}, start {1} again and run `carousel record archive --out {2} -p {1}`; or start "
+        "{1} with `carousel run FILE --record {3} --record-to {2}`. To record only the newest frames of {5}, "
         "use --latest with this run",
         fmt::join(quoted, ", "), pipeline, a.out, fmt::join(a.of, ","), one ? "it" : "them",
         one ? "it" : "each");
@@ -126,10 +126,10 @@ command_action add_record_command(const command_parts& p) {
     add_client_options(p, *a);
     p.app
         .add_option("NAME", a->of,
-                    "A port of the pipeline file that reads frames, or the rings that only this port reads; "
+                    "A port of the pipeline file that reads frames, or all rings that such a port reads; "
                     "with --latest: stages")
         ->required();
-    p.app.add_option("--out", a->out, "The file, an .mcap")->required()->type_name("FILE");
+    p.app.add_option("--out", a->out, "The recording, an .mcap file")->required()->type_name("FILE");
     p.app.add_flag("--latest", a->latest,
                    "Record only the newest frames of each stage: this blocks no stage, and the missed frames "
                    "are counted");
@@ -152,7 +152,7 @@ command_action add_record_command(const command_parts& p) {
 
 }  // namespace
 
-extern const command record_command{"record", "Record a running pipeline, by a port or by its newest frames",
-                                    add_record_command};
+extern const command record_command{
+    "record", "Record a running pipeline through a port, or only its newest frames", add_record_command};
 
 }  // namespace carousel::supervisor

@@ -38,8 +38,8 @@ constexpr time_t fresh_s = 10;  // a run may still be creating a folder that is 
 constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
 
 constexpr const char* still_alive =
-    "a process of the run is still running, possibly in another pid namespace, and holds its lock; it ends "
-    "automatically";
+    "a process of the run is still running, possibly in another pid namespace, and holds the run's lock; the "
+    "process ends automatically";
 
 constexpr const char* run_has_begun = "a run of this name has started";
 
@@ -100,7 +100,7 @@ std::string block_of(const std::string& object) {
 // While the exclusive lock is held no run can begin to use the object: a run takes its lock, then checks that
 // the object still has a name (shm/segment.hpp).
 std::string remove_object(const std::string& object) {
-    constexpr const char* in_use = "a process of its run is running and holds its lock";
+    constexpr const char* in_use = "a process of its run is running and holds the run's lock";
     if (is_held(block_of(object))) return in_use;
     const shm::unique_fd fd(::open(object.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (!fd) return errno == ENOENT ? "" : errno_text(errno);

@@ -64,11 +64,12 @@ std::string orphan_text(const run::record& r) {
     if (!run::is_of_here(r))
         return gone + fmt::format(
                           "its stages continue in another pid or time namespace (a container): `carousel run "
-                          "{}` with the same settings takes it over there",
+                          "{}` with the same settings takes the run over there",
                           r.file);
     return gone +
-           fmt::format("{} of its stages continue: `carousel run {}` with the same settings takes it over",
-                       run::orphaned_stages_of(r).count, r.file);
+           fmt::format(
+               "{} of its stages continue: `carousel run {}` with the same settings takes the run over",
+               run::orphaned_stages_of(r).count, r.file);
 }
 
 std::string orphans_text() {
@@ -215,8 +216,8 @@ void interrupt(const run::record& run, int supervisor, f64 timeout_s) {
     const int failed = shm::signal_pidfd(supervisor, SIGINT);
     if (failed == EINVAL)
         throw shm_error(fmt::format(
-            "pipeline \"{}\": signalling its supervisor (pid {} there): it is in a pid namespace that is not "
-            "below this process's; run `carousel down -p {}` in its container",
+            "pipeline \"{}\": its supervisor (pid {} there) can't be signalled from here, because its pid "
+            "namespace is not below this process's; run `carousel down -p {}` in its container",
             run.name, run.supervisor.pid, run.name));
     if (failed != 0 && failed != ESRCH)
         throw shm_error(fmt::format("pipeline \"{}\": signalling its supervisor (pid {}): {}", run.name,

@@ -99,8 +99,8 @@ u64 bytes_from(const char* option, const std::string& text) {
                       : unit == "G"               ? 30U
                                                   : 99U;
     if (number == 0 || shift == 99U || number > (u64{1} << 44U >> shift))
-        throw config_error(
-            fmt::format("{} {}: expected a size: a number followed by K, M or G, like 256M", option, text));
+        throw config_error(fmt::format("{} {}: expected a size such as 256M (a number followed by K, M or G)",
+                                       option, text));
     return number << shift;
 }
 
@@ -126,17 +126,18 @@ int hold(const hold_arguments& a, const cli_environment& env) {
     env.out.flush();
     while (!stop.sleep(0)) h.run_once(100);
     if (h.clients() > 0)
-        env.err << fmt::format("{} clients still use \"{}\": `carousel hold {}` takes it over again\n",
+        env.err << fmt::format("{} clients still use \"{}\"; a new `carousel hold {}` takes it over\n",
                                h.clients(), a.name, a.name);
     return exit_code::ok;
 }
 
 command_action add_hold_command(const command_parts& p) {
     const auto a = std::make_shared<hold_arguments>();
-    p.offers[p.app.add_option("NAME", a->name, "The name with which programs open it")->required()] =
+    p.offers[p.app.add_option("NAME", a->name, "Name with which programs open the space")->required()] =
         orphaned_spaces;
     p.app.add_option("--size", a->size, "Size of its memory, like 256M [64M]")->type_name("BYTES");
-    p.app.add_option("--device", a->device, "cpu | cuda:N: with memory on that GPU, for kernels [cpu]");
+    p.app.add_option("--device", a->device,
+                     "cpu, or cuda:N for additional memory on that GPU, which kernels can use [cpu]");
     p.app.add_option("--device-size", a->device_size, "Size of its GPU memory [256M]")->type_name("BYTES");
     p.app.footer(
         "\n"

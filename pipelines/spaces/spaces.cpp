@@ -195,7 +195,7 @@ public:
                 std::make_unique<ipc::holder>(p.name, u64{p.space_mib} << 20U, ipc::memory_when::on_demand);
         } catch (const config_error& e) {
             throw config_error(fmt::format(
-                "{} (a running pipeline is also a space: choose another name with -p NAME)", e.what()));
+                "{} (a running pipeline is also a space; choose another name with -p NAME)", e.what()));
         } catch (const error& e) {
             out.line(fmt::format("warning: programs can't open this run as a space: {}", e.what()));
         }

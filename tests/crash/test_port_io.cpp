@@ -300,7 +300,7 @@ TEST_CASE("a skipping port reads next to a reader of every frame") {
     refuses(ports + skips, "every stage that reads \"camera\" may miss frames (vacant = \"skip\")");
     refuses(ports + witness() +
                 "[[stage]]\nname = \"other\"\nrun = \"port\"\noutput = { value = \"u8[4]\" }\n" + skips,
-            "is only for a port that reads: this port writes");
+            "is only for a port that reads, but this port writes");
 }
 
 TEST_CASE("a port without a program is reported with the call that opens it and is never killed") {

@@ -144,7 +144,7 @@ class BadInput(unittest.TestCase):
         with open(report, encoding="utf-8") as text:
             got = json.load(text)
         self.assertEqual([got[k] for k in ("frames", "lost", "repeated", "torn", "restarts")], [6, 0, 0, 0, 1], log)
-        self.assertIn("no given-up frames are saved", self.carousel("replay", "-p", f"big-{os.getpid()}").stdout)
+        self.assertIn("no frame that was given up has been saved", self.carousel("replay", "-p", f"big-{os.getpid()}").stdout)
 
     def test_a_broken_file_is_refused_by_restart_and_a_kill_waits_for_its_repair(self):
         good = ("import carousel, os\nassert os.environ['CAROUSEL_TEST_OF_THE_RUN']\n@carousel.stage(output=carousel.like(0))\n"

@@ -128,7 +128,7 @@ class Environments(unittest.TestCase):
         shutil.rmtree(two)
         done = subprocess.run([CAROUSEL, "replay", "--dead-letter", "0", "-p", run.name], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 2)
-        self.assertIn(f"the interpreter of stage reads, {two}/bin/python3, can't be started: No such file", done.stderr)
+        self.assertIn(f"stage reads: its interpreter {two}/bin/python3 can't be started: No such file", done.stderr)
 
     def validate(self, carousel_program=CAROUSEL):
         done = subprocess.run([carousel_program, "validate", os.path.join(self.folder, "environments.toml")], capture_output=True, text=True,
