@@ -101,7 +101,7 @@ class IpcExamples(unittest.TestCase):
 
     def test_words_that_make_no_sense(self):
         for words, text in ((["la/b"], "can't be the name of a space"), (["lab"], "is already held by process"),
-                            (["x", "--size", "many"], "like 256M"), (["x", "--size", "-3M"], "like 256M"), ([], "NAME")):
+                            (["x", "--size", "many"], "such as 256M"), (["x", "--size", "-3M"], "such as 256M"), ([], "NAME")):
             done = subprocess.run([self.all.program("carousel"), "hold", *words], capture_output=True, text=True, check=False,
                                   env=self.all.environment, timeout=60)
             self.assertEqual(done.returncode, 2, done)

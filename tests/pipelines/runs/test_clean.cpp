@@ -217,7 +217,7 @@ TEST_CASE("a block that any process has locked is not removed, in any namespace"
         const auto found = find_leftovers(places);
         REQUIRE(found.size() == 2);
         REQUIRE(shm::lock_shared(holder.get()) == 0);
-        for (const leftover& l : found) CHECK_THAT(remove_leftover(l), contains("holds its lock"));
+        for (const leftover& l : found) CHECK_THAT(remove_leftover(l), contains("holds the run's lock"));
         holder.reset();
         for (const leftover& l : found) CHECK(remove_leftover(l).empty());
     }
