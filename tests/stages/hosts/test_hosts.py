@@ -174,7 +174,7 @@ class Long(Case):
         remote.expect_log("warning: .*coordinator-run.*: if another supervisor takes over on this host, it can't identify the run")
         remote.has_frames("sink", coordinator)
         remote.supervisor_is_killed()
-        remote.expect_log("the coordinator was refused: .*/coordinator-run does not name the run that the frames here belong to")
+        remote.expect_log("the coordinator was refused, because .*/coordinator-run does not name the run that the frames here belong to")
         self.assertNotEqual(coordinator.wait(), 0)
         self.assertIn("can't determine whether its frames belong to this run", coordinator.text())
         remote.interrupt()
