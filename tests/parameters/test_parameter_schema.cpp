@@ -337,7 +337,7 @@ TEST_CASE("a schema that makes no sense is refused, and the fault is named") {
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.role = "camera.eyes"; }),
                contains("did you mean \"camera.eye\"?"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.role = "direction"; }),
-               contains("takes 3 of the kind number"));
+               contains("needs 3 elements of the kind number"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.below = "exposure"; }),
                contains("there is no other field of that name"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.below = "light"; }),
