@@ -126,7 +126,7 @@ TEST_CASE("a timeout names the owner and the free amount") {
     shared_pool pool = lab.pool("pool", 4 * 4096, 4096);
     const held_block b = pool.acquire(3 * 4096, seconds(1));
     const std::string full = refusal_of([&] { (void)pool.acquire(2 * 4096, milliseconds(5)); });
-    CHECK_THAT(full, contains("4096 of 16384 free"));
+    CHECK_THAT(full, contains("4096 of 16384 bytes are free"));
     CHECK_THAT(full, contains(me));
     CHECK_THAT(refusal_of([&] { (void)pool.acquire(5 * 4096, milliseconds(5)); }), contains("request less"));
     auto queue = lab.queue<u64>("queue", 1);
