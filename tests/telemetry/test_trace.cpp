@@ -289,7 +289,7 @@ TEST_CASE("traces of two hosts are joined by the clock offset, and a frame's flo
     std::vector<std::string> warnings;
     const json t = json::parse(join_traces(coordinator, {{"b", remote}}, &warnings));
     REQUIRE(warnings.size() == 1);  // a part with gaps is reported
-    CHECK_THAT(warnings[0], test::contains("on host b 3 stamps were overwritten"));
+    CHECK_THAT(warnings[0], test::contains("on host b, 3 stamps were overwritten"));
     std::map<std::string, i64> processes;
     std::vector<std::pair<f64, std::string>> flow;
     std::map<i64, f64> claimed;
