@@ -258,7 +258,7 @@ const std::vector<violation>& violations() {
          [](run_in_hand& r) {
              r.c().parameters.state.store(parameter_state{1, 2}.pack());
          },
-         "parameters: horizon", "is 2, it was 5 before"},
+         "parameters: horizon", "is 2, although it was 5 before"},
         {"a source's first lap", [](run_in_hand& r) { r.c().source[0].first_lap ^= 4; },
          "source source: first_lap", "but was"},
         {"a number's lap", [](run_in_hand& r) { change_number(r, [](lease_word& w) { w.generation += 4; }); },
