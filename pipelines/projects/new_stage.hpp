@@ -16,8 +16,8 @@ struct project_file {
 /// All example projects; the first folder of a path is the example's name.
 [[nodiscard]] const std::vector<project_file>& example_files();
 
-/// Returns `text` with the word `example` replaced by `name`. Next to an underscore the word is part of a C++
-/// name, and in a file name NAME.py it is a module: in both cases `name` is converted to a C++ name.
+/// Returns `text` with the word `example` replaced by `name`. If the word is next to an underscore (part of a
+/// C++ name) or names a Python module (example.py), `name` is first converted to a C++ name.
 [[nodiscard]] std::string renamed(std::string_view text, std::string_view example, std::string_view name);
 
 /// Returns the example project renamed to `name`. Throws config_error if the project cannot have that name.

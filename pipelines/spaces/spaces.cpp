@@ -288,12 +288,12 @@ void require_no_run(const std::string& name) {
                         "of that name: open it, or choose another name",
                         name, r->supervisor.pid));
     if (const run::orphaned_stages stages = run::orphaned_stages_of(*r); stages.any)
-        throw config_error(
-            fmt::format("the supervisor of a pipeline \"{}\" was killed and {} its stages continue{}: "
-                        "`carousel run {}` takes it over{}, including its space; or choose another name",
-                        name, stages.count > 0 ? fmt::format("{} of", stages.count) : "",
-                        run::is_of_here(*r) ? "" : " in another pid or time namespace", r->file,
-                        run::is_of_here(*r) ? "" : " there"));
+        throw config_error(fmt::format(
+            "a pipeline \"{}\" has the space of that name: its supervisor was killed, and {}its stages "
+            "continue{}. `carousel run {}` takes it over{}, including its space; or choose another name",
+            name, stages.count > 0 ? fmt::format("{} of ", stages.count) : "",
+            run::is_of_here(*r) ? "" : " in another pid or time namespace", r->file,
+            run::is_of_here(*r) ? "" : " there"));
 }
 
 std::shared_ptr<run_extension> space_of_run() { return std::make_shared<run_space>(); }

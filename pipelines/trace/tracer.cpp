@@ -52,7 +52,7 @@ bool tracer::through() const noexcept {
 }
 
 // One request renews the lease under which stages write timestamps, and its reply has the new notes. A
-// supervisor that does not reply may have died, or may be replaced.
+// supervisor that does not reply may have died, or another one may be about to replace it.
 void tracer::ask(const run::record& run, f64 wait_s) {
     requested_ns_ = now_ns();
     try {

@@ -119,13 +119,13 @@ void holder::watch(const shm::unique_fd& fd) const {
 void holder::take_over(const hold_record& left) {
     for (const u64 until = now_ns() + adoption_patience_ns; !memory_ && now_ns() < until;) run_once(50);
     if (!memory_)
-        throw shm_error(
-            fmt::format("taking over the space \"{}\": {} map its memory, and none of them has sent it "
-                        "within {} s: continue these processes if they are stopped, or end them",
-                        name_,
-                        mappers_of(left.id) > 0 ? fmt::format("{} processes", mappers_of(left.id))
-                                                : "processes in another pid namespace",
-                        adoption_patience_ns / ns_per_s));
+        throw shm_error(fmt::format(
+            "can't take over the space \"{}\" yet: {} have its memory mapped, but none has sent it within "
+            "{} s. Continue these processes if they are stopped, or end them",
+            name_,
+            mappers_of(left.id) > 0 ? fmt::format("{} processes", mappers_of(left.id))
+                                    : "processes in another pid namespace",
+            adoption_patience_ns / ns_per_s));
 }
 
 // Called once this holder has the memory: writes the record and checks each client.

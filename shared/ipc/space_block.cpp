@@ -163,8 +163,8 @@ void check_shape(const std::string& name, const shape& s) {
             if (s.each < page || s.each % page != 0 || s.count % s.each != 0 || s.count / s.each < 1 ||
                 s.count / s.each > most_units)
                 refuse(name, s,
-                       fmt::format("expected 1 to {} whole units, each a multiple of {} bytes", most_units,
-                                   page));
+                       fmt::format("expected 1 to {} units of equal size, which is a multiple of {} bytes",
+                                   most_units, page));
             return;
         case kind::none:
             break;

@@ -82,7 +82,8 @@ bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& id) n
 /// Exit notes, which a dying process records. 0: no note. The high half marks the word as a note and states
 /// whether the signal came from outside; the two marks differ from 0 in half of their bits, and from each
 /// other in all bits. The low half is {complement, signal, exit code}. So a single flipped bit never turns
-/// the 0 of a live process into a note, and it turns a note into a value that is ignored.
+/// the 0 of a live process into a note; if the bit belongs to a note, the note becomes a value that is
+/// ignored.
 inline constexpr u32 note_by_itself = 0x5A0F'C396U, note_from_outside = ~note_by_itself;
 [[nodiscard]] constexpr u64 note_of(u32 mark, u32 text) {
     return u64{mark} << 32U | u64{~text & 0xFFFFU} << 16U | (text & 0xFFFFU);

@@ -243,7 +243,7 @@ void bind_stage(py::module_& m) {
             "As in the file: \"auto\", \"cpu\", \"cuda:0\".")
         .def_property_readonly(
             "folder", [](const config& c) { return c.with->folder; },
-            "The folder, absolute, that relative paths of the pipeline file refer to.")
+            "Absolute path of the folder to which relative paths in the pipeline file refer.")
         .def_property_readonly(
             "inputs", [](const config& c) { return c.input_formats; },
             "A dict of planes for each input, by its name in the file, in the file's order: "

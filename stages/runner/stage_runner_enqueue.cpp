@@ -1,6 +1,6 @@
-// Enqueues the following for one frame, in this order: canaries that are not planted yet, the first check of
-// the inputs and status WRITING, the stage's own work, the last check and status READY, the event. The runner
-// itself makes two of these launches, and a third one if it plants canaries.
+// Enqueues the following for one frame, in this order: canaries that are not planted yet; the first check of
+// the inputs, together with status WRITING; the stage's own work; the last check, together with status READY;
+// the event. The runner itself makes two of these launches, and a third one if it plants canaries.
 
 #include "stages/runner/stage_runner.hpp"
 

@@ -104,10 +104,11 @@ std::string hop_table(const gpu_result& r) {
            "median divided by the fastest possible time, below.\n\"to one process\" is the median divided by "
            "the median of the same method within one process (1: the process boundary\ncosts nothing).\n" +
            fmt::format(
-               "fastest possible times (floors), measured by one thread: {:.2f} us until the host sees the "
-               "end "
-               "of a kernel (for words and\npolled events), {:.2f} us until the next kernel of a stream "
-               "starts (for stream waits), {:.2f} us for a word to\nreach another block (for spinning)\n",
+               "fastest possible times (floors), measured by one thread:\n"
+               "{:.2f} us from the end of a kernel until the host sees it (floor of words and polled "
+               "events)\n"
+               "{:.2f} us until the next kernel of a stream starts (floor of stream waits)\n"
+               "{:.2f} us for a word to reach another block (floor of spinning)\n",
                r.hop_floors.synced_launch, r.hop_floors.next_kernel, r.hop_floors.two_blocks);
 }
 

@@ -178,10 +178,10 @@ void run_rebuild::truncate_ledgers(u64 first) {
 }
 
 // Frames that a port has written cannot be requested again, and frames that it has read are in use by its
-// program, so a run with a port is not rebuilt. Frames that no sink has are lost, and the report counts them.
-// The number of frames written to a ring is read from its block. Since the block may be damaged, the number
-// is limited to one window above a known value: the last tail that this supervisor has observed, or, right
-// after an adoption, the number in the sinks' ledgers.
+// program, so a run with a port is not rebuilt. A frame that is missing from every sink is lost, and the
+// report counts it. The number of frames written to a ring is read from its block. Since the block may be
+// damaged, the number is limited to one window above a known value: the last tail that this supervisor has
+// observed, or, right after an adoption, the number in the sinks' ledgers.
 void run_rebuild::abandon_rings(const std::string& why, const stage_setup& port) {
     const u64 delivered = first_to_deliver();
     for (u32 k = 0; k < block_->published().links; ++k) {
@@ -251,7 +251,7 @@ bool run_rebuild::failed_by_damage() {
     const std::vector<ring::finding> found = block_->persistent_damage();
     if (found.empty()) return false;
     ++facts_->repairs.damaged;
-    repair({fmt::format("{} has failed ({}), but the control block is damaged ({})", seats_->failure->label,
+    repair({fmt::format("{} has failed ({}), and the control block is damaged ({})", seats_->failure->label,
                         seats_->failure->what, findings_text(found)),
             found});
     return true;

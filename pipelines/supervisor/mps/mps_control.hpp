@@ -19,7 +19,7 @@ namespace carousel::supervisor {
 /// Environment value that keeps a process out of every MPS domain, including the machine's default one and
 /// the user's: a folder in which no daemon listens.
 inline constexpr const char* no_mps_folder = "/nonexistent-outside-mps";
-/// Returns the path at which PATH contains nvidia-cuda-mps-control; empty: it was not found.
+/// Searches PATH for nvidia-cuda-mps-control and returns its path; empty: it was not found.
 [[nodiscard]] std::string find_mps_control();
 
 class mps_control {

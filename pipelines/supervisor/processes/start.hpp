@@ -36,8 +36,8 @@ void memory_is_there(process_table& t);
 [[nodiscard]] std::string accept_port(process_table& t, int connection, shm::peer_process peer,
                                       const run::hello_message& hello, std::vector<shm::unique_fd>& fds,
                                       bool& again);
-/// Handles the RETURN of a stage that the dead supervisor had started. Returns "" if the stage is accepted,
-/// with the reply sent; otherwise the reason why it has no place.
+/// Handles the RETURN of a stage that the dead supervisor had started. Returns "" after the stage was
+/// accepted and the reply was sent; otherwise the reason why the stage was refused.
 [[nodiscard]] std::string accept_stage_return(process_table& t, int connection, shm::peer_process peer,
                                               const run::return_message& message);
 

@@ -47,7 +47,7 @@ public:
     /// Called after the transport has closed a connection whose peer exceeded its limits; log_line() reports
     /// this at most every 5 s.
     void limit_exceeded(const std::string& why, u64 now);
-    /// Connection of the sender that has proven the token; 0: none.
+    /// Connection of the sender that has proven that it knows the token; 0: none.
     [[nodiscard]] u32 proven() const noexcept { return current_; }
     void received(u32 connection, const message& m, u64 now);
     /// A frame's bytes are about to arrive. Returns the buffer for these bytes; nothing: the bytes are to be

@@ -1,6 +1,6 @@
 #pragma once
-// The two sides of a hop from kernel to kernel. Both sides run the same code, whether they are threads of one
-// process or processes.
+// The two sides of a hop from kernel to kernel. Both sides run the same code, whether they are two threads of
+// one process or two processes.
 
 #include <cuda_runtime.h>
 

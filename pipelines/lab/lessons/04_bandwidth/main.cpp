@@ -41,7 +41,8 @@ double read_once(const void* at, size_t bytes) {
     for (size_t k = 0; k < times; ++k) kept = sum(static_cast<const std::uint64_t*>(at), bytes);
     return static_cast<double>(bytes * times) / (now_ns() - begin);
 }
-/// Returns ns per step along one ring of all lines, in an order that no prefetcher predicts.
+/// Follows the offsets of lay_ring() from line to line, in an order that no prefetcher predicts; returns ns
+/// per step.
 double chase_once(const void* at, size_t bytes) {
     const size_t steps = std::min<size_t>(bytes / line, 100'000);
     std::uint64_t where = 0;

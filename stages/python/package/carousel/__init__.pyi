@@ -256,7 +256,7 @@ class Configuration:
         """As in the file: "auto", "cpu", "cuda:0"."""
     @property
     def folder(self) -> str:
-        """The folder, absolute, that relative paths of the pipeline file refer to."""
+        """Absolute path of the folder to which relative paths in the pipeline file refer."""
     @property
     def inputs(self) -> dict[str, dict[str, PlaneFormat]]:
         """A dict of planes for each input, by its name in the file, in the file's order: config.inputs["camera"]["color"].shape, and
