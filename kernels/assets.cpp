@@ -43,8 +43,8 @@ u32 code_of(u64 linear) {
                             tables.code_below);
 }
 
-/// The texels of the previous level that one texel of a level covers along one axis: `count` texels,
-/// beginning with `first`. Their weights are in units of 1 / coarse.
+/// The texels of the previous level that one texel of the next level covers along one axis: `count` texels
+/// from `first` on. Their weights are in units of 1 / coarse.
 struct coverage {
     u32 first, count;
     u64 weight[3];

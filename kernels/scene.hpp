@@ -24,7 +24,8 @@ struct scene_state {
     f32 exposure = 1.0F;
     u32 shading = 0;    ///< 0 lit, 1 normals, 2 triangle ids, 3 depth
     u32 wireframe = 0;  ///< 1: the edges of the triangles are drawn as well, if `shading` is 0 or 1
-    /// the camera path: the eye turns about the vertical axis of the target by this angle, radians per frame
+    /// the camera path: the angle, in radians per frame, by which the eye turns about the vertical axis
+    /// through the target
     f32 orbit = 0.0F;
     f32 reserved[7] = {};
 };

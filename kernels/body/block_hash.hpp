@@ -17,16 +17,16 @@
 //
 // Source: the step is that of XXH3 (Y. Collet, xxhash 0.8): it multiplies the two 32-bit halves of the keyed
 // word, and adds the word itself to a neighbour's sum. This hash adds a rotation to the step, so that the
-// order within a column matters even without the keys. After 16 steps it ends a column with a full mix; XXH3
-// has a scramble at that place. mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D.
-// Stafford). Guarantee: a change within one word always changes the value a of the neighbour column, because
-// all later steps of that column are one-to-one functions. Therefore it also changes the hashes of the block
-// and of the plane, except with probability 2^-64. Before each mix a term is added that depends on the
-// column, the block or the length, so that the hash distinguishes equal data in different columns or blocks,
-// or of different lengths. The sums are independent of order, so lanes, blocks and threads may be added in
-// any order. The hash does not protect against an adversary. Reasons for 4096 bytes: a 720p picture then has
-// 900 blocks, which keep a large GPU busy, and the work per block in addition to its steps (32 mixes for 512
-// words) is small on both devices.
+// order within a column matters even without the keys. After 16 steps this hash applies a full mix to the
+// column, where XXH3 applies a scramble. mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of
+// D. Stafford). Guarantee: a change within one word always changes the value a of the neighbour column,
+// because all later steps of that column are one-to-one functions. Therefore it also changes the hashes of
+// the block and of the plane, except with probability 2^-64. Before each mix a term is added that depends on
+// the column, the block or the length, so that the hash distinguishes equal data in different columns or
+// blocks, or of different lengths. The sums are independent of order, so lanes, blocks and threads may be
+// added in any order. The hash does not protect against an adversary. Reasons for 4096 bytes: a 720p picture
+// then has 900 blocks, which keep a large GPU busy, and the work per block in addition to its steps (32
+// mixes for 512 words) is small on both devices.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"

@@ -2,7 +2,7 @@
 // Clusters: 128 consecutive triangles of the mesh. At set-up, bounds are computed for each cluster: a sphere,
 // a cone of normals, its longest edge and its smallest triangle. In each frame, one test of these bounds can
 // prove that none of the cluster's triangles covers a pixel. The test is conservative: if it hides a cluster,
-// classify() would cull every triangle of that cluster. This takes into account all roundings of the
+// classify() would cull every triangle of that cluster. The test takes into account all roundings of the
 // transform and of the snapping to 1/256 pixel. The test may hide fewer clusters than possible, but never
 // hides a visible one, so pictures and counters are the same as without the test. At set-up each cluster also
 // gets a list of its vertices, so that each of them is transformed once and a triangle is read as 4 bytes.
@@ -189,7 +189,7 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const vec3 centre{b.centre[0], b.centre[1], b.centre[2]};
     const clip_vertex c = to_clip(clip, centre);
     // An upper bound of the rounding error of every vertex's coordinates: there are four roundings, and the
-    // rounded sums are not larger than these.
+    // values below bound the rounded sums.
     constexpr f32 unit = 6e-7F;
     const f32 error_x = unit * (row_sum(rx, b) + lx * b.radius),
               error_y = unit * (row_sum(ry, b) + ly * b.radius),

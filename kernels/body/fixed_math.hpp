@@ -3,7 +3,7 @@
 // written order and fused only by fma_(), and this file defines every function in which libraries or
 // instruction sets differ (NaN and -0 in min/max, float to integer, sine and cosine). Nothing here may be
 // replaced by a library call. All functions are forced inline: the CPU kernels are compiled once for each of
-// several instruction sets, and no function that is not inline may be shared between these builds.
+// several instruction sets, and these builds must not share a compiled function.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"

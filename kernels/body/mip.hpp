@@ -1,8 +1,8 @@
 #pragma once
 // Mip-mapped textures: the position of each level, the choice of the level for a pixel, and the filtered
-// value. No hardware derivatives are used: the texture coordinates' change from pixel to pixel is computed
-// from the triangle itself, and the logarithm from the float's bits, so every device selects the same level
-// for the same pixel.
+// value. No hardware derivatives are used: the change of the texture coordinates from pixel to pixel is
+// computed from the triangle itself, and the logarithm that gives the level is computed from the bits of a
+// float, so every device selects the same level for the same pixel.
 
 #include "kernels/body/shade.hpp"
 
@@ -44,8 +44,8 @@ struct moving {
 
 /// The level in steps of 1/256, from 0 to (levels - 1) * 256. Two squared distances in texels are computed:
 /// to the next pixel to the right, and to the next pixel down. The level is half the binary logarithm of the
-/// larger one. The logarithm is approximated: the float's exponent is its integer part, and the mantissa its
-/// fraction. The error is at most 0.05 levels.
+/// larger one. The logarithm is approximated: the exponent of the float is used as its integer part, and the
+/// mantissa of the float as its fraction. The error is at most 0.05 levels.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 mip_level(const moving& u, const moving& v, u32 width, u32 height,
                                                u32 levels) {
     const f32 w = static_cast<f32>(width), h = static_cast<f32>(height);

@@ -23,8 +23,8 @@ struct pixel_box {
     [[nodiscard]] CAROUSEL_HD_INLINE bool empty() const { return x1 < x0 || y1 < y0; }
 };
 
-/// A front-facing triangle. The order of its corners a, b, c is the one in which the edge functions are
-/// positive inside the triangle (y points down).
+/// A front-facing triangle. The corners a, b, c are ordered so that the edge functions are positive inside
+/// the triangle (y points down).
 struct screen_triangle {
     i32 ax, ay, bx, by, cx, cy;
     f32 wa, wb, wc;  ///< 1/w
@@ -143,12 +143,12 @@ struct depth_bound {
                                 ///< is at most first + x * step_x + y * step_y
 };
 /// The bound is the smaller of two bounds: the depth of the nearest corner, and the largest value of the
-/// depth plane over the pixels. The second one is lower if corners lie far outside these pixels. Both are
-/// raised by more than the rounding error of their computation and of depth_bits(). The computation of the
-/// plane has about twenty roundings, each of which loses at most 2^-24 of the sum of the terms. This sum is
-/// large enough for the first pixel and for 64 pixels in each direction; within the triangle no term exceeds
-/// the difference between its corners. The products are computed in the order of depth_bits(), so that values
-/// too small for a float underflow in both functions.
+/// depth plane over the pixels. The second bound is the lower one if corners lie far outside these pixels.
+/// Both bounds are raised by more than the rounding error of their computation and of depth_bits(). The
+/// computation of the plane has about twenty roundings, each of which loses at most 2^-24 of the sum of the
+/// terms. This sum covers the first pixel and 64 pixels in each direction; within the triangle no term
+/// exceeds the difference between the depths of two corners. The products are computed in the order of
+/// depth_bits(), so that values too small for a float underflow in both functions.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_corner(const screen_triangle& t) {
     return max_(max_(t.wa, t.wb), t.wc) * 1.0001F;
 }

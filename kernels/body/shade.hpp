@@ -52,8 +52,8 @@ struct barycentrics {
     const f32 ax = fma_(-x, a.w, a.x), ay = fma_(-y, a.w, a.y);
     const f32 bx = fma_(-x, b.w, b.x), by = fma_(-y, b.w, b.y);
     const f32 cx = fma_(-x, c.w, c.x), cy = fma_(-y, c.w, c.y);
-    // Of the two products one is rounded and the other is part of a fused operation. The code specifies which
-    // product is which, so the result is the same on every device.
+    // One of the two products is rounded, and the other one is part of a fused operation. The code specifies
+    // which product is rounded, so the result is the same on every device.
     f32 la = fma_(bx, cy, -(cx * by)), lb = fma_(cx, ay, -(ax * cy)), lc = fma_(ax, by, -(bx * ay));
     const f32 inverse = 1.0F / (la + lb + lc);
     la = clamp_(la * inverse, 0.0F, 1.0F);
@@ -110,7 +110,7 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
     const f32 limited = clamp_(u, -4096.0F, 4096.0F);
     const f32 unit = limited - static_cast<f32>(floor_bounded_i32(limited));
     const i32 position = static_cast<i32>(unit * static_cast<f32>(size * 256U)) - 128;
-    // the texel number -1 means the last texel; as a u32 it is the largest value
+    // the texel number -1 (the largest u32) means the last texel
     const u32 texel = static_cast<u32>(position >> 8), next = texel + 1U, last = size - 1U;
     fraction = static_cast<u32>(position) & 255U;
     first = min_(texel, last);

@@ -60,8 +60,8 @@ struct bin_page {
 };
 inline constexpr u32 no_page = ~0U;
 
-/// One worker's bins. Their memory is fixed: when it is full, the round ends, the tiles are rasterised, and
-/// binning continues in the next round.
+/// One worker's bins. The size of the bins' memory is fixed: when the memory is full, the round ends, the
+/// tiles are rasterised, and binning continues in the next round.
 struct worker_bins {
     u32* heads = nullptr;  ///< one page index per tile
     special_triangle* specials = nullptr;
@@ -113,7 +113,8 @@ struct entries {
 /// Returns the entries of the best instruction set that this processor supports;
 /// CAROUSEL_SIMD=baseline|avx2|avx512 requests another one.
 [[nodiscard]] const entries& best_entries();
-/// Returns the entries of that instruction set, or null if this processor or this build does not support it.
+/// Returns the entries of the instruction set `name`, or null if this processor or this build does not
+/// support it.
 [[nodiscard]] const entries* find_entries(std::string_view name);
 
 // The functions of kernels.hpp on a CPU queue, asynchronous. If `use` is null, best_entries() is used.

@@ -132,7 +132,8 @@ CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh
     }
 }
 
-/// Corners of triangles; `corners` holds their positions in the cluster's list.
+/// Copies the corners of triangles into a batch; `corners` contains the positions of the corners in the
+/// cluster's list.
 CAROUSEL_FORCE void spread_listed(batch& b, const listed_vertices& from, const u32* corners) {
     for (u32 k = 0; k < 3; ++k)
         for (u32 l = 0; l < batch_size; l += 8)

@@ -176,7 +176,7 @@ CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_pl
     alignas(64) u32 depth[lanes];
     alignas(64) i32 covered[lanes];
     for (u32 i = 0; i < 3; ++i) {
-#pragma GCC unroll 1  // here and below, because the compiler does not vectorise fully unrolled loops
+#pragma GCC unroll 1  // here and below: the compiler does not vectorise fully unrolled loops
         for (u32 l = 0; l < lanes; ++l)
             line[i][l] = static_cast<u32>(s.e[i][first + l]) + static_cast<u32>(s.bias[i][first + l]);
     }

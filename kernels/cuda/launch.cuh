@@ -62,8 +62,8 @@ inline u32 property(cudaDeviceAttr which, u32 otherwise) {
 }
 inline u32 multiprocessors() { return property(cudaDevAttrMultiProcessorCount, 64); }
 
-/// True if this kernel may overlap with its predecessor on the current device: the code that runs there must
-/// have been compiled for that.
+/// True if this kernel may overlap with its predecessor on the current device. This requires that the
+/// kernel's code for this device was compiled for overlapping kernels.
 template <typename Args>
 inline bool may_overlap(void (*kernel)(Args)) {
     bool may = false;
