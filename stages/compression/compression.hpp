@@ -11,13 +11,14 @@
 
 namespace carousel::stages {
 
-/// The error that data can't be decompressed, or that its decompressed size is not the expected one.
+/// Thrown if data can't be decompressed, or if its decompressed size is not the expected one.
 class compression_error : public error {
 public:
     explicit compression_error(const std::string& what) : error(exit_code::usage, what) {}
 };
 
-/// Returns "none", and "lz4" and "zstd" if this build has them.
+/// Returns the names of the formats that this build has: always "none", and "lz4" and "zstd" if this build
+/// has their libraries.
 [[nodiscard]] const std::vector<std::string>& compressions();
 
 /// Compresses `from` into `to`, which is resized to the result. `how`: one of compressions(). Throws

@@ -34,7 +34,7 @@ description display::configure(const configuration& with) {
     const i64 threads = with.settings->integer("finish_threads", 0, 0, 1024);
     description d;
     d.same_work = !wants_pictures();
-    d.wants_tombstones = keep_ > 0;  // a tombstone frame, too, is one of the newest frames
+    d.wants_tombstones = keep_ > 0;  // a tombstone frame also counts as one of the newest frames
     if (pictures_ && delay_ms_ == 0) d.finish_threads = static_cast<u32>(threads);
     return d;
 }
@@ -58,8 +58,8 @@ void display::prepare(environment& env) {
     }
     hasher_ = std::make_unique<plane_hasher>(env);
     lanes_.clear();
-    // A film needs a copy of the picture, because it is written after the last ownership check, and the slot
-    // may contain another frame by then.
+    // A film needs a copy of the picture: the film is written after the last ownership check, and by that
+    // time the slot may contain another frame.
     in_place_ = env.context().kind() == device::device_kind::cpu && !film_;
     for (u32 lane = 0; wants_pictures() && !in_place_ && lane < env.in_flight(); ++lane) {
         lanes_.push_back(env.context().allocate_host(size_.bytes()));

@@ -57,9 +57,9 @@ private:
     std::unique_ptr<plane_hasher> hasher_;
     /// one picture per lane, in memory that the CPU can read; empty if no pictures are written
     std::vector<std::unique_ptr<device::mapping>> lanes_;
-    /// True on the CPU unless a film is made: pictures are then packed directly from the frame. This is
-    /// possible because the frame belongs to this process until its commit. If the frame no longer belongs to
-    /// this process, the picture does not replace a file (frame::is_owned).
+    /// True on the CPU unless a film is made. If it is true, pictures are packed directly from the frame.
+    /// This is possible because the frame belongs to this process until its commit. If the frame no longer
+    /// belongs to this process, the picture does not replace a file (frame::is_owned).
     bool in_place_ = false;
 };
 

@@ -100,8 +100,8 @@ bool film_file::continue_part(u32 part, std::span<const u8> heading) {
     if (got < 0) fail("reading", errno);
     const bool same = static_cast<std::size_t>(got) == heading.size() &&
                       std::equal(theirs.begin(), theirs.end(), heading.begin());
-    // The file's heading may have another length than this program's heading, so the search for fragments
-    // begins after the boxes of the heading in the file.
+    // The heading in the file and the heading of this program may differ in length, so the search for
+    // fragments begins after the boxes of the heading in the file.
     const film_contents found = read_film(file_.get(), same ? heading.size() : heading_bytes_of(file_.get()));
     last_ = found.last;
     bytes_ = found.bytes;

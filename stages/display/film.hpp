@@ -25,12 +25,12 @@ namespace carousel::stages {
 //   kill -9 of all processes:                complete fragments can be played (players skip the cut one)
 // If the path is a symbolic link, its target is written, and the link is kept. If the path is a FIFO or a
 // device (for a player that reads during the run), each fragment is written as soon as it is made. If a
-// display was killed during a fragment, that fragment stays incomplete in the stream, and its frame is
-// written again after it. If the predecessor has not ended yet (a GPU may take time to release it), the
-// successor waits for the lock on the file, which is released when the predecessor ends. If a successor's
-// heading differs (the program or ffmpeg's libraries were replaced meanwhile), its frames go to
-// NAME.part2.mp4 and so on. A small file in the run's runtime directory, created with each part, records
-// which process is the first one and which part is being written.
+// display was killed while it wrote a fragment, that fragment stays incomplete in the stream, and the
+// successor writes the whole frame after it. If the predecessor has not ended yet, for example because a GPU
+// takes time to release it, the successor waits for the file's lock, which is released when the predecessor
+// ends. If a successor's heading differs (the program or ffmpeg's libraries were replaced meanwhile), its
+// frames go to NAME.part2.mp4 and so on. A small file in the run's runtime directory, created with each part,
+// records which process is the first one and which part is being written.
 
 class film_file {
 public:

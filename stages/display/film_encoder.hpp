@@ -30,7 +30,7 @@ public:
 /// Returns "" if the module exists, otherwise the missing part and a remedy.
 [[nodiscard]] std::string why_no_films();
 
-/// Type of the module's only function, which returns null and the reason in `why` on failure.
+/// Type of the module's only function. On failure the function returns null and stores the reason in `why`.
 using film_encoder_maker = film_encoder* (*)(u32 width, u32 height, f64 fps, std::string& why);
 inline constexpr const char* film_encoder_symbol = "carousel_make_film_encoder";
 

@@ -19,8 +19,8 @@ namespace carousel::stages {
 class picture_name {
 public:
     /// Parses "…%d…" or "…%0Nd…" (N from 1 to 20; "%%" is a percent sign). Throws settings_error for `key`
-    /// unless the file name has exactly one such conversion and the folder has none, and unless the extension
-    /// is that of a picture format (picture_file.hpp) that this build can write.
+    /// if the file name does not have exactly one such conversion, if the folder has one, or if the
+    /// extension does not select a picture format (picture_file.hpp) that this build can write.
     picture_name(std::string key, const std::string& pattern);
 
     /// The file's path for one frame; relative patterns are resolved against `folder`.
@@ -39,14 +39,14 @@ private:
     std::size_t digits_ = 1;  ///< the number is padded with zeros to this length
 };
 
-// Keeps only the newest pictures of a run; meant for a run that has no end and whose pictures a person
-// watches. After each picture is written, the pictures that are `keep` frames older are removed. Removes only
-// pictures that this run has written: files that match the run's own pattern, made since the run's first
-// display began (the time of a small file in the run's runtime directory). Pictures of other runs in the same
-// folder are kept. What a crash leaves: a display that is killed between a picture and the removal delivers
-// that frame again. The display's successor scans the folder for written pictures, so that pictures left by
-// its predecessors are removed with the next picture. Frames may arrive in any order, from several threads; a
-// picture that is already too old is removed at once.
+// Keeps only the newest pictures of a run. Meant for a run that does not end by itself, and whose pictures a
+// person watches. After each picture is written, the pictures that are `keep` frames older are removed.
+// Removes only pictures that this run has written: files that match the run's own pattern, made since the
+// run's first display began (the time of a small file in the run's runtime directory). Pictures of other runs
+// in the same folder are kept. What a crash leaves: a display that is killed between a picture and the
+// removal delivers that frame again. The display's successor scans the folder for written pictures, so that
+// pictures left by its predecessors are removed with the next picture. Frames may arrive in any order, from
+// several threads; a picture that is already too old is removed at once.
 
 class kept_pictures {
 public:
@@ -55,7 +55,8 @@ public:
 
     /// Called after each picture that was written, before its frame's commit.
     void wrote(u64 frame_number);
-    /// Called after a frame that has no picture, because such a frame, too, makes the earlier pictures older.
+    /// Called after a frame that has no picture, because the earlier pictures also become older by such a
+    /// frame.
     void passed(u64 frame_number);
 
 private:

@@ -122,7 +122,7 @@ private:
         bool double_sided = false;
     };
 
-    /// The primitive's surface, which is created at its first use.
+    /// Returns the primitive's surface; the first call for a surface creates it.
     known_surface surface_of(const gltf_value& primitive) {
         const bool named = primitive.has("material");
         const u64 number = named ? primitive.integer("material", 0, UINT32_MAX) : u64{UINT32_MAX} + 1;

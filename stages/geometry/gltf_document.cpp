@@ -188,8 +188,8 @@ texture_transform texture_transform_of(const gltf_value& texture_info, u64& text
     given->numbers("offset", offset);
     given->numbers("scale", scale);
     texture_set = given->integer_or("texCoord", texture_set, 0, 31);
-    // The orientation is counter-clockwise as displayed, with v pointing down; Blender and three.js use the
-    // same interpretation.
+    // A positive angle rotates counter-clockwise as displayed, with v pointing down; Blender and three.js
+    // use the same interpretation.
     const f64 angle = given->number_or("rotation", 0), c = std::cos(angle), s = std::sin(angle);
     const f64 m[6] = {c * scale[0], s * scale[1], offset[0], -s * scale[0], c * scale[1], offset[1]};
     std::copy_n(m, 6, out.m);

@@ -40,9 +40,9 @@ void store_unit(const f64 (&n)[3], f32 (&to)[3]);
 /// settings_error for the key "mesh" if all points coincide.
 void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name);
 
-/// Back faces are not drawn: if a picture would therefore not show the mesh, returns the reason; if there is
-/// no reason, returns "". The possible reasons: the orientation of every triangle contradicts its corners'
-/// normals, a closed mesh is inside out, or a camera at `eye` sees only backs and edges.
+/// Returns the reason why a picture would not show the mesh, given that back faces are not drawn; "" if the
+/// picture would show the mesh. The possible reasons: the orientation of every triangle contradicts its
+/// corners' normals, a closed mesh is inside out, or a camera at `eye` sees only backs and edges.
 [[nodiscard]] std::string facing_away(const mesh_data& mesh, const f32 (&eye)[3]);
 
 // glTF 2.0 files (.gltf with its buffers next to it or embedded, .glb) as one mesh: all nodes of the scene
@@ -61,9 +61,9 @@ void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name
 // Reads Wavefront OBJ files as indexed triangles. The result is a mesh that can be drawn, or an error that
 // names the file, the line and the problem: nothing is guessed.
 
-/// Checks the text of an OBJ file line by line for malformed and non-finite numbers, faces with fewer than
-/// three corners, indices that are 0 or beyond the file's data, or no faces at all. Throws settings_error for
-/// the key "mesh". Returns the number of corners of each face.
+/// Checks the text of an OBJ file line by line. Refuses malformed or non-finite numbers, faces with fewer
+/// than three corners, indices that are 0 or beyond the file's data, and a file without faces. Throws
+/// settings_error for the key "mesh". Returns the number of corners of each face.
 std::vector<u32> check_obj(const std::string& text, const std::string& name);
 
 /// Reads a file. Polygons are converted to triangles that cover exactly the polygon, also if it is concave;

@@ -86,8 +86,8 @@ public:
             at = after_[after_[at]];
             tried = 0;
             --left;
-            // A sharp corner stays sharp. But a blunt corner may have become sharp, and a corner that was
-            // removed no longer prevents an ear.
+            // Clipping an ear leaves a sharp corner sharp, but it may make a blunt corner sharp. A corner
+            // that was removed no longer prevents an ear.
             std::erase_if(blunt_, [&](u32 k) {
                 return after_[before_[k]] != k || before_[after_[k]] != k || corner(k) > 0;
             });

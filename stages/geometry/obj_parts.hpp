@@ -18,8 +18,8 @@ namespace carousel::stages {
 
 using point3 = std::array<f64, 3>;
 
-/// Limit of the number of comparisons for all polygons of a file; this number takes about one second. No real
-/// mesh needs as many, but a malicious file could.
+/// Limit of the number of comparisons for all polygons of a file; this number of comparisons takes about one
+/// second. No real mesh reaches the limit, but a malicious file could.
 inline constexpr u64 polygon_budget = 400'000'000;
 
 /// Appends the polygon's triangles to `out` as indices of its corners, with the polygon's orientation; the
@@ -59,9 +59,10 @@ struct smoothing {
 
 /// Returns a normal, not of unit length, for each corner (three per triangle; `point_of_corner` contains
 /// indices of `points`). The normal is the sum of the cross products of the corner's own triangle and of
-/// those triangles around its point that are smoothed with it: they are in the same group or, in a file
-/// without `s` statements, there are at most 60 degrees between the two planes. The lengths of the cross
-/// products weight the triangles by area.
+/// the triangles around the corner's point that are smoothed with this triangle. Two triangles are
+/// smoothed together if they are in the same group or, in a file without `s` statements, if the angle
+/// between their planes is at most 60 degrees. The lengths of the cross products weight the triangles by
+/// area.
 [[nodiscard]] std::vector<point3> corner_normals(std::span<const point3> points,
                                                  std::span<const u32> point_of_corner, const smoothing& how);
 

@@ -12,8 +12,8 @@
 
 namespace carousel::stages {
 
-/// Location of a picture: either a file of its own, or `bytes` that are a part of another file, which `name`
-/// identifies.
+/// Location of a picture: either a separate file, or `bytes` that are a part of another file. In the second
+/// case `name` identifies the picture.
 struct picture {
     std::filesystem::path file;
     std::vector<std::byte> bytes;

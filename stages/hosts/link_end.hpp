@@ -72,7 +72,8 @@ struct link_end {
     /// Returns the path of a file of this stage in its run's runtime directory.
     [[nodiscard]] std::string file(const std::string& name) const;
     /// True if this run has further stages that receive from other hosts, according to the supervisor's plan
-    /// and the stages' own descriptions (pipeline.json). Also true if that cannot be read.
+    /// and the stages' own descriptions (pipeline.json). Also true if the plan or the descriptions cannot be
+    /// read.
     [[nodiscard]] bool is_one_of_several_receivers() const;
 };
 

@@ -63,8 +63,8 @@ public:
     /// freed, and the run that sent it. A new sender's bytes may overwrite these bytes while they are read;
     /// the hash detects that. Throws as whole() does.
     [[nodiscard]] std::optional<arrived> oldest_whole();
-    /// Called when an answer has been processed. If its sender is still the present sender, frees the
-    /// answer's buffer and acknowledges the answer.
+    /// Called when an answer has been processed. If the process that sent the answer is still the current
+    /// sender, frees the answer's buffer and acknowledges the answer.
     void taken(const arrived& a);
     void committed(u64 below);
     void durable(u64 below);

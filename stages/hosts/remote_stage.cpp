@@ -162,8 +162,8 @@ bool remote_stage::fill(std::byte* to, const hosts::receiver_link::arrived& a) {
     return *reinterpret_cast<const volatile u64*>(answer_hash_->host_data()) == a.message.hash;
 }
 
-// If no frame waits for the answer, it was sent to a predecessor or is a repetition. It is acknowledged too,
-// so that the other host's ring advances.
+// If no frame waits for the answer, the answer was meant for a predecessor or is a repetition. Such an
+// answer is also acknowledged, so that the other host's ring advances.
 void remote_stage::handle_answer(const hosts::receiver_link::arrived& a) {
     const u64 number = a.message.ring_sequence;
     const std::string asked_run = work_->remote_run();
@@ -177,7 +177,7 @@ void remote_stage::handle_answer(const hosts::receiver_link::arrived& a) {
             if (sound) at->second.answer = a.message;
         }
     }
-    // called without the lock, because the link's thread calls `wake` while it holds its own lock
+    // called without the lock, because the link's thread calls `wake` while it holds the link's lock
     if (!sound) return answers_->damaged(number);
     changed_.notify_all();
     answers_->taken(a);

@@ -19,8 +19,8 @@
 // numbering, this process ends (sending_side.hpp).
 //
 // To return its frames, the process exits (exit_code::gave_back). By the ring's rules this frees every lease,
-// and no attempt is counted. The successor takes no frame until the other host has finished its frames. So a
-// host that is unreachable or stalled gets no frame.
+// and no attempt is counted. The successor takes no frame until the other host has finished the frames that
+// its predecessors sent. So a host that is unreachable or stalled gets no frame.
 
 #include <condition_variable>
 #include <map>

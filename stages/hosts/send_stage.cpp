@@ -100,9 +100,9 @@ send_stage::~send_stage() {
     if (!link_) return;
     if (link_->end(next_, end_patience_ns)) return;
     // The other host's ring may have been lost after its last acknowledgement. All frames here are committed,
-    // so this process cannot report the loss by an exit code: the coordinator detects that the host waits
-    // (coordinator_links.cpp). The coordinator also sends the end of the stream to a host that has all
-    // frames.
+    // so this process cannot report the loss by an exit code. Instead, the coordinator detects that the
+    // other host waits (coordinator_links.cpp). The coordinator also sends the end of the stream to a host
+    // that has all frames.
     if (const std::string why = link_->failure(); !why.empty())
         log::error("{}", why);
     else

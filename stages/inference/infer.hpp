@@ -1,7 +1,8 @@
 #pragma once
 // A worker: classifies the shape in each picture of a frame. All workers share one set of weights, the asset
 // "weights", which one of them has read from the file. Input: carousel.views. Output: carousel.classes.
-// Settings: weights, a file of the network (pipelines/shapes.net is one; carousel-train-shapes makes it).
+// Settings: weights, the network's file, for example pipelines/shapes.net; carousel-train-shapes makes such
+// files.
 
 #include <memory>
 #include <string>

@@ -20,12 +20,12 @@ void bind_port(pybind11::module_& m);
 void bind_latest(pybind11::module_& m, pybind11::class_<run_object>& run);
 
 // Ports that take part in a run, for Python: run.reader(name), run.writer(name).
-// A frame's planes are the ring's own memory until its commit. So a program that still holds an array of such
-// a plane cannot commit: commit() raises an error with the plane's name, and the frame stays uncommitted. An
-// array of a dropped frame prevents the writer from taking its next frame and from ending the stream. An
-// array that outlives its port keeps the port's memory, and its seat in the run, until it is released.
-// A port belongs to one thread at a time (a violation is reported), and to the process that opened it: a
-// forked child does not touch the port, even when it exits.
+// Until a frame is committed, its planes are the ring's own memory. So a program that still holds an array of
+// such a plane cannot commit: commit() raises an error with the plane's name, and the frame stays
+// uncommitted. An array of a dropped frame prevents the writer from taking its next frame and from ending the
+// stream. An array that outlives its port keeps the port's memory, and its seat in the run, until it is
+// released. A port belongs to one thread at a time (a violation is reported), and to the process that opened
+// it: a forked child does not touch the port, even when it exits.
 
 /// Longest uninterrupted wait of a Python call; after this time it checks for Ctrl-C.
 inline constexpr f64 longest_wait_s = 0.1;

@@ -54,9 +54,9 @@ public:
         note_hash(hash, name);
     }
     [[nodiscard]] bool is_live() const noexcept { return !lease_->ended; }
-    /// Called when the run has taken the frame back, or issues another frame with the same number. After this
-    /// the port may end or start another incarnation, and this destroys the stream on which the frame's work
-    /// was.
+    /// Called when the run has taken the frame back, or issues another frame with the same number. After
+    /// this call the port may end or start another incarnation; either of these destroys the stream on which
+    /// the frame's work was enqueued.
     void detach_frame() noexcept {
         lease_->stream = nullptr;
         if (outlived().empty()) port_->frame_lease.reset();
@@ -69,7 +69,7 @@ protected:
         throw std::runtime_error("set_hash() is for the frame of a reader");
     }
     void end_planes() noexcept { lease_->ended = true; }
-    // Called after the work that the program has enqueued, on any stream, and before the port's final check.
+    // Called after the program has enqueued its work, on any stream, and before the port's final check.
     void join_streams() {
         if (lease_->gpu < 0 || join_or_wait(lease_->gpu, lease_->stream) || port_->warned) return;
         port_->warned = true;

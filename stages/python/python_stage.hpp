@@ -9,7 +9,7 @@
 // An error in a function is an error of the stage: it is reported in one sentence, and counts as an attempt
 // on the frame. A function is in error if it raises, returns something or calls sys.exit, or if an array that
 // it made from a plane outlives the call. The traceback is written to the log. If this was the last attempt
-// on the frame, the frame's dead letter contains it too.
+// on the frame, the frame's dead letter also contains the traceback.
 //
 // On the CPU the function does its work in process(), on the main thread. On a GPU the function enqueues its
 // work. The current stream of torch and CuPy, if they are loaded, is the frame's stream. Work enqueued on any
@@ -56,7 +56,7 @@ private:
     environment* env_ = nullptr;
     int gpu_ = -1;
     std::vector<std::string> inputs_;   ///< the producers' names
-    bool writable_inputs_ = false;      ///< true if the stage has requested this
+    bool writable_inputs_ = false;      ///< true if the stage has requested to write to its inputs
     std::vector<std::string> outputs_;  ///< names of its outputs; "": an output without a name
     /// For each argument, its plane: ("input" or "output", the index of that input or output, the index of
     /// the plane), or ("frame", 0, 0).

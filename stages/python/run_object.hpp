@@ -54,7 +54,7 @@ public:
     explicit run_object(open_run run)
         : name_(run.name()), parameters_(std::make_shared<run_parameters>(run)), run_(std::move(run)) {}
 
-    /// Throws if it is closed.
+    /// Throws if the run is closed.
     [[nodiscard]] const open_run& there() const;
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] const std::shared_ptr<run_parameters>& parameters() const noexcept { return parameters_; }

@@ -36,7 +36,7 @@ struct port_state {
     const owner_process owner;
     bool busy = false;         ///< a call is in progress; this call may have released the GIL
     bool may_close = false;    ///< true if a signal handler that runs during a wait may close the port
-    bool interrupted = false;  ///< waits return without a frame (package/carousel/_async.py)
+    bool interrupted = false;  ///< while true, waits return without a frame (package/carousel/_async.py)
     bool warned = false;       ///< a warning was logged that the driver can't join all streams
 
     void require_owner() const {

@@ -58,7 +58,7 @@ using ring::frame_facts;
 void put_frame(mcap::buffer& to, const ring::frame_format& format, const std::string& ring,
                const frame_facts& facts, u64 wall_ns, const std::byte* slot);
 
-/// Reads the facts and copies the planes to their places in `slot`, unless that is null. Throws format_error
+/// Reads the facts. Copies the planes to their places in `slot`, unless `slot` is null. Throws format_error
 /// if the bytes are not such a message, or if planes are missing or have another size.
 [[nodiscard]] frame_facts take_frame(std::span<const std::byte> message, const ring::frame_format& format,
                                      std::byte* slot);

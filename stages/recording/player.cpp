@@ -64,8 +64,8 @@ void player::prepare(environment& env) {
 }
 
 // The first frame of a new incarnation and the first frame of a loop have no previous frame, so the player
-// does not wait before it plays them. If a frame is late by less than most_catching_up_ns, the next frame
-// makes up for the delay.
+// does not wait before it plays them. If a frame is late by less than most_catching_up_ns, the delay does
+// not postpone the next frame.
 void player::wait_for_turn(u64 time_ns) {
     if (rate_ == 0) return;
     u64 due = 0;

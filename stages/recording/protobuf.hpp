@@ -40,7 +40,7 @@ struct field {
     }
 };
 
-/// Calls `each` for every field of a message, in order. Returns false if it is not a message.
+/// Calls `each` for every field of a message, in order. Returns false if the bytes are not a message.
 [[nodiscard]] bool read(std::span<const std::byte> message, const std::function<void(const field&)>& each);
 
 }  // namespace carousel::stages::proto

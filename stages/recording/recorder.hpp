@@ -1,6 +1,6 @@
 #pragma once
-// The stage that records (carousel-record): every frame of the rings that it reads, once and completely, into
-// one MCAP file.
+// The stage that records (carousel-record): it writes every frame of the rings that it reads, once and
+// completely, into one MCAP file.
 //   out          the file, relative to the pipeline file's folder
 //   compression  "lz4", "zstd", "none" [the first one that is built in]
 // A frame commits after its unit is in the file (mcap/record.hpp). After a crash the next incarnation

@@ -28,8 +28,8 @@ struct recording {
 
 /// The channel of rings[k] is k + 1.
 [[nodiscard]] mcap::preamble preamble_of(const recording& r);
-/// Throws a config_error that names `file` if another program or version has written the recording, or if it
-/// is damaged.
+/// Throws a config_error that names `file` if another program or version has written the recording, or if
+/// the recording is damaged.
 [[nodiscard]] recording recording_from(const mcap::preamble& p, const std::string& file);
 
 // Reads the frames of one ring of a recording. A frame is identified by its place in the recording.
@@ -48,8 +48,8 @@ public:
 
     /// The number of places. A damaged frame also has a place, so the frames after it keep their places.
     [[nodiscard]] u64 size() const noexcept { return units_.size(); }
-    /// Reads the frame at `place` (below size()) into a slot of the ring's format. Throws error with
-    /// exit_code::stage_exception, which names the place and the file, if the frame is damaged or missing.
+    /// Reads the frame at `place` (below size()) into a slot of the ring's format. If the frame is damaged
+    /// or missing, throws error with exit_code::stage_exception; its message names the place and the file.
     frame_facts read(u64 place, std::byte* slot);
 
 private:

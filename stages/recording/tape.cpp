@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-/// long enough, because a predecessor with a GPU context takes a tenth of a second to end
+/// long enough: a predecessor with a GPU context takes only a tenth of a second to end
 constexpr double lock_patience_s = 10;
 
 i64 wall_offset() {

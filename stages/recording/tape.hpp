@@ -27,8 +27,8 @@ public:
     /// `note`: the path of the note. The rings are those of `about`. Throws config_error if the file exists
     /// and does not belong to this run.
     tape(std::string path, std::string compression, recording about, const std::string& note);
-    /// Opens the file and waits for its lock, because the holder may be about to end. Throws output_error,
-    /// disk_full_error.
+    /// Opens the file and waits for the file's lock, because the process that holds the lock may be about to
+    /// end. Throws output_error, disk_full_error.
     void open();
     [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }
     /// True if the file has that frame of the ring, or a later one.

@@ -3,9 +3,9 @@
 //   carousel-tape RUN OUT.mcap COMPRESSION port PORT       every frame once; the run waits for this program
 //   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE... the newest frames of each; missed ones are counted
 // If COMPRESSION is "", the first compression that is built in is used. On a full disk the program exits with
-// code 75 and leaves the file complete. The program ends with the run, or on SIGINT or SIGTERM, and then the
-// file has an index. If the program is killed and started again with the same arguments during the run, it
-// continues its file.
+// code 75 and leaves the file complete. The program ends with the run, or on SIGINT or SIGTERM; in these
+// cases it completes the file with an index. If the program is killed and started again with the same
+// arguments during the run, it continues its file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -101,8 +101,8 @@ std::string record_port(const task& t) {
     return fmt::format("{}: {} frames", t.out, frames);
 }
 
-/// A ring's newest frames. Each ring has its own thread, which sleeps only on that ring's doorbell, because a
-/// port belongs to one thread, and a slow ring must not delay the frames of another one.
+/// A ring's newest frames. Each ring has its own thread, which sleeps only on that ring's doorbell, because
+/// a port belongs to one thread, and because a slow ring must not delay the frames of another ring.
 struct newest_ring {
     latest_port port;
     u64 first = 0, last = 0, taken = 0;
@@ -121,8 +121,8 @@ struct newest_ring {
     [[nodiscard]] u64 missed() const noexcept { return taken > 0 ? last - first + 1 - taken : 0; }
 };
 
-// A unit has one frame of one ring, because the rings get their newest frames at different times. Before this
-// thread takes the next frame of its ring, the present frame is in the file.
+// A unit has one frame of one ring, because the rings get their newest frames at different times. This
+// thread writes each frame into the file before it takes the next frame of its ring.
 std::string record_latest(const task& t) {
     std::vector<newest_ring> rings;
     recording about;
@@ -141,7 +141,8 @@ std::string record_latest(const task& t) {
             try {
                 rings[k].record(to, one_at_a_time, k);
             } catch (...) {
-                // One error ends the recording, so the other threads end too, at their next check.
+                // An error in one thread ends the recording: the other threads detect the error at their
+                // next check and end as well.
                 end_requested = 1;
                 throw;
             }
@@ -157,7 +158,7 @@ std::string record_latest(const task& t) {
     try {
         for (std::future<void>& each : threads) each.get();
     } catch (const disk_full_error&) {
-        throw;  // there is also no room for the file's end, so the file is left unchanged
+        throw;  // the disk has no room for the end of the file either, so the file is left unchanged
     } catch (...) {
         to.finish();
         throw;

@@ -39,8 +39,8 @@ shm::unique_fd connect_within(const std::string& path, double wait_s) {
     }
 }
 
-// The runner chooses no value of its own for a missing field: the control block's value then remains in
-// effect.
+// If a field is missing, the value in the control block remains in effect; the runner chooses no value
+// itself.
 depth_rule depth_of(const json& j) {
     depth_rule r;
     if (!j.is_object()) return r;

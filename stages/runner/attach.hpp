@@ -34,7 +34,7 @@ struct sampled_input_description : input_description {
 
 struct attachment {
     std::string run_id, runtime_directory, output_directory, stage;
-    ring::incarnation_id incarnation;  ///< for a standby the epoch is 0 until it takes over
+    ring::incarnation_id incarnation;  ///< the epoch of a standby is 0 until the standby takes over
     bool standby = false;
     u32 width = 0, height = 0;
     std::string settings_json;
@@ -67,8 +67,8 @@ struct attach_request {
 [[nodiscard]] attachment attach(const attach_request& request);
 
 // Holds a shared lock on the control block and one on the lock file of the run's folder (shm/process_fd.hpp).
-// These locks show processes in every namespace that this stage takes part in the run. A process takes part
-// in only one run.
+// These locks show processes in every namespace that this stage takes part in the run. A process can take
+// part in only one run.
 
 /// Maps the control block of the run and holds the lock on it until the process ends. Throws shm_error.
 [[nodiscard]] shm::control_block& join_run(const std::string& run_id);

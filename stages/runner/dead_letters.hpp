@@ -3,10 +3,10 @@
 // (dead_letters/dead_letter.hpp) and then passes it on as a tombstone. That process holds the frame's inputs,
 // into which no producer can write before the process commits; the stage's own code is not called for this
 // frame. What a crash leaves at each step:
-//   NAME.part1 made    the next incarnation sees it and retries as NAME.part2; a third one does not retry
+//   NAME.part1 made    the next incarnation finds it and retries as NAME.part2; a third one does not retry
 //   files written      the same
 //   renamed to NAME    the dead letter is complete; the next incarnation finds it and writes nothing
-// So at most two processes end because of saving a frame, whatever is wrong with the disk or the device.
+// So the attempts to save a frame end at most two processes, whatever is wrong with the disk or the device.
 // The copy of each piece has the deadline of a frame (frame_timeout_ms); between two pieces no deadline runs.
 // In three cases one message is logged and the frame is passed on without a dead letter: the disk is full,
 // the dead letter would exceed max_dead_letter_bytes, or the stage already has max_dead_letters.

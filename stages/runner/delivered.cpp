@@ -9,10 +9,10 @@
 namespace carousel::stages {
 namespace {
 
-// If a sender releases frames without asking a sink, that sink can never get them again. So no sink may be
-// left out because the number of stages, a count or an index is damaged and the supervisor has not repaired
-// it yet: a place is treated as empty only if two words agree on that, and a stage is treated as having an
-// output only if two words agree on that. A stage that appears to be a sink because of such damage has no
+// If a sender releases frames without asking a sink, that sink can never get them again. So damage that the
+// supervisor has not repaired yet (of the number of stages, a count or an index) must not cause a sink to
+// be left out: two words must agree before a place is treated as empty, and two words must agree before a
+// stage is treated as having an output. A stage that appears to be a sink because of such damage has no
 // ledger, and blocks the sender until the repair.
 bool is_sink(const shm::control_block& c, u32 k) noexcept {
     const shm::stage_block& s = c.stage[k];

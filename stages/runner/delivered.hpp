@@ -4,7 +4,7 @@
 // ledger record after its output, so a frame that is marked in every ledger has permanently left the rings.
 // ledger/ledger.hpp defines which sinks count for which frames; the supervisor uses the same files.
 //
-// Reads files and words, writes nothing. One thread at a time.
+// Reads files and words, writes nothing. To be used by one thread at a time.
 
 #include <string>
 
@@ -19,8 +19,9 @@ public:
         : control_(&c), directory_(std::move(runtime_directory)), below_(first) {}
 
     /// Returns a sequence number: every frame below it is recorded in the ledgers of all sinks that have a
-    /// claim on that frame. Never decreases. While a sink that has a claim has not begun, no frame counts as
-    /// delivered; while no sink has a claim, the value is unchanged. Throws output_error.
+    /// claim on that frame. Never decreases. As long as a sink that has a claim has not begun, no frame
+    /// counts as delivered. As long as no sink has a claim, the returned number does not change. Throws
+    /// output_error.
     [[nodiscard]] u64 below();
 
 private:

@@ -71,9 +71,10 @@ void depth_governor::take(u32 lanes, depth_reason why, u64 work_ns) {
     now_.work_ns = static_cast<u32>(std::min<u64>(work_ns, ~u32{0}));
 }
 
-// Skips the frames of the previous round that are still in flight, and the first frames of each round. A
-// thread that wakes late measures one long span and then short ones, so the mean is used. The longest quarter
-// of the spans is left out, because these spans include waits for other contexts that share the GPU.
+// Skips the frames of the previous round that are still in flight, and the first frames of each round. The
+// mean is used, because a thread that wakes late measures one span that is too long, followed by spans that
+// are too short. The longest quarter of the spans is left out, because these spans include waits for other
+// contexts that share the GPU.
 bool reach_choice::add(bool by_copy, u64 span_ns) {
     if (!trial_.load(std::memory_order_relaxed) || by_copy != (of_round() == way::copy)) return false;
     if (passed_ < passed_over) {

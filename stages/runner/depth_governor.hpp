@@ -60,7 +60,7 @@ public:
     /// unknown. Returns true when it has chosen a depth; the first choice may equal the planned depth.
     bool update(u64 work_ns);
     [[nodiscard]] const telemetry::depth_view& now() const noexcept { return now_; }
-    /// Whether update() can change anything.
+    /// True if update() can change anything.
     [[nodiscard]] bool chooses() const noexcept { return chooses_; }
 
 private:
@@ -114,12 +114,12 @@ private:
 };
 
 // How a stage accesses rings on another GPU. Either its kernels read and write the mapped slot over the link,
-// or the slot is copied to the stage's own GPU before the kernels and copied back after them. The faster way
-// depends on the kernels: for kernels that read each byte once the mapping is faster, for kernels that read a
-// byte often the copy is faster. So both ways are measured with the stage's own frames, at the start of each
-// process: mapping, copy, mapping, copy, each for some frames; the way with the faster best round is kept.
-// The copy must be faster by 3 %. Threads: next() and state() are called on the main thread, the other
-// functions on the thread that waits for the device.
+// or the slot is copied to the stage's own GPU before the kernels and copied back after them. Which way is
+// faster depends on the kernels: the mapping is faster for kernels that read each byte once, and the copy is
+// faster for kernels that read a byte often. So both ways are measured with the stage's own frames, at the
+// start of each process: mapping, copy, mapping, copy, each for some frames. The copy is kept if its best
+// round is faster by 3 % than the best round of the mapping; otherwise the mapping is kept. Threads: next()
+// and state() are called on the main thread, the other functions on the thread that waits for the device.
 
 class reach_choice {
 public:

@@ -67,8 +67,8 @@ void disk_full_pause::end(u64 ring_sequence) noexcept {
     outside_->end(shm::pause_reason::disk_full);
 }
 
-// This process writes nothing from here on, so its files are complete when a signal ends it. The signal comes
-// from the supervisor; if the supervisor has ended, the heartbeat ends the process.
+// From here on this process writes nothing, so its files are complete when the process ends. The supervisor
+// ends it by a signal; if the supervisor has ended, the heartbeat ends the process.
 void disk_full_pause::wait_for_end() const {
     for (;;) std::this_thread::sleep_for(retry_every);
 }

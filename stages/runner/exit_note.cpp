@@ -29,11 +29,11 @@ void note(u64 text) noexcept {
     if (e != nullptr) e->exit_note.store(text, std::memory_order_release);
 }
 
-// Distinguishes a fault or abort() of this process from a `kill -ABRT` by another process: only the former
-// counts against a frame.
+// Distinguishes a fault or abort() of this process from a `kill -ABRT` by another process: only a fault or
+// abort() counts against a frame.
 void on_fatal_signal(int signal, siginfo_t* from, void*) {
-    shm::open_block_for_good();  // needed because the kernel starts the handler with the block closed,
-                                 // whatever the thread was doing
+    shm::open_block_for_good();  // needed because the kernel starts the handler with the block closed, even
+                                 // if the thread had opened it
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
     if (signal == SIGSEGV && from != nullptr &&
         (from->si_code == SEGV_ACCERR || from->si_code == SEGV_PKUERR)) {

@@ -17,9 +17,9 @@
 namespace carousel::stages {
 
 /// Installs handlers for the signals that a process can raise by its own actions (SEGV, BUS, FPE, ILL, ABRT,
-/// TRAP, SYS). A handler stores the note (after a write into guarded memory, also the target of the write)
-/// and then lets the signal take its default action. A note is also stored when the stage's own code calls
-/// exit(n). Ignores SIGPIPE and SIGHUP.
+/// TRAP, SYS). A handler stores the note and then lets the signal take its default action. After a write
+/// into guarded memory, the handler also stores the target of the write. A note is also stored when the
+/// stage's own code calls exit(n). Ignores SIGPIPE and SIGHUP.
 void install_exit_note(shm::incarnation& entry) noexcept;
 /// Stores the target of an out-of-bounds write by this process (ring/exit_notes.hpp). Async-signal-safe. Only
 /// the first target is kept.
@@ -27,9 +27,9 @@ void note_wild_write(u64 packed) noexcept;
 /// Stores the note and ends the process at once, without destructors, because a normal exit can hang on a
 /// stuck stream.
 [[noreturn]] void die(int code) noexcept;
-/// Runs `work`. If `work` throws, logs the exception and exits without closing the connection first. If a
-/// supervisor found the connection closed before there is a note, it would kill a client of an MPS domain
-/// without knowing the reason for its exit.
+/// Runs `work`. If `work` throws, logs the exception and exits without closing the connection first. If the
+/// connection were closed before the note is stored, a supervisor would kill a client of an MPS domain
+/// without knowing why the client exits.
 void with_exit_note(const std::function<void()>& work);
 /// After this call, exit(0) is treated as the planned exit of the process.
 void expect_exit() noexcept;

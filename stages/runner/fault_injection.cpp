@@ -91,8 +91,8 @@ void scribble_block(runtime& r, const ring::job& at_work) {
 
 void apply_fault(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.incarnation().epoch);
-    // the request is for this process's successor: this process has been revoked and has not detected that
-    // yet
+    // the request is for this process's successor, because this process has been revoked and has not
+    // detected the revocation yet
     if (asked >> 8U > r.incarnation().epoch) return;
     const bool taken = [&] {
         const shm::block_open open;

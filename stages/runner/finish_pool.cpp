@@ -58,8 +58,8 @@ void finish_pool::arrival_loop() {
     }
 }
 
-// A thread prefers a whole frame to a part of one, because packing a picture costs less on one thread than on
-// several.
+// A thread takes a whole frame rather than a part of a frame, because packing a picture takes less CPU time
+// on one thread than on several.
 void finish_pool::finish_loop() {
     held_lock lock(mutex_);
     for (;;) {
@@ -106,7 +106,7 @@ void finish_pool::take_part(held_lock& lock, loop& of) {
     lock.lock();
     if (failure && !of.failure) {
         of.failure = failure;
-        if (of.next < of.count) {  // after these steps no thread begins another part
+        if (of.next < of.count) {  // the next lines ensure that no thread begins another part
             of.done += of.count - of.next;
             of.next = of.count;
             close(of);

@@ -73,9 +73,9 @@ private:
 };
 
 // One clock in the process's entry, for host work that several threads may do at the same time. The clock
-// runs from the start of the oldest piece of work in progress. So a piece that hangs is detected by its own
-// deadline, regardless of other work that starts and ends concurrently, and the time of one piece is never
-// counted for another one.
+// runs from the start of the oldest piece of work in progress. So a piece of work that hangs exceeds its own
+// deadline, whatever other work starts and ends concurrently, and the time of one piece is never counted as
+// the time of another piece.
 
 class finish_clock {
 public:

@@ -18,8 +18,8 @@ namespace {
 constexpr u32 of_inputs = shm::max_outputs;  ///< index of the first input's word among a frame's words
 static_assert(shm::max_outputs + shm::max_inputs <= device::most_canaries);
 
-/// Whether a reader can write into the canaries of that ring. The plan's flag is not sufficient: it does not
-/// show that a GPU is unable to map memory read-only, so the mapping is checked too.
+/// True if a reader can write into the canaries of that ring. The plan's flag does not show whether a GPU is
+/// unable to map memory read-only, so the mapping is also checked.
 bool may_be_written_by_readers(const mapped_link& in) noexcept {
     return in.readers_write || !in.memory->read_only();
 }
@@ -111,8 +111,8 @@ std::size_t frame_canaries::steps(const frame_in_work& f, bool first, device::ca
     return count;
 }
 
-// A damaged canary of an output was overwritten by this process, which records this in its entry and ends;
-// the frame is made again.
+// If the canary of an output is damaged, this process has overwritten it: this process records the damage in
+// its entry and ends, and the frame is made again.
 void frame_canaries::check_own(const frame_in_work& f) {
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         const mapped_link& out = *runtime_->output(k);
@@ -129,8 +129,8 @@ void frame_canaries::check_own(const frame_in_work& f) {
     }
 }
 
-// The canary of an input was intact when the frame was committed. So a damaged canary means that the frame is
-// torn; a status word that does not match means the same. Damage is counted here, before the commit, so that
+// The canary of an input was intact when the frame was committed. So a damaged canary means that the frame
+// is torn, and so does a status word that does not match. Damage is counted here, before the commit, so that
 // a crash cannot lose the count.
 void frame_canaries::check(const frame_in_work& f) {
     if (f.canaries == nullptr) return;

@@ -3,9 +3,9 @@
 // outputs, after all work that the stage has enqueued. Damage persists, so a check after the work also finds
 // the damage that a check before the work would have found. One launch with all checks costs a GPU less time
 // than two launches. An input that this process or another reader can write to is checked by the first launch
-// instead, because later damage is probably not caused by the input's producer. The host reads the results
-// here, between the event and the commit. No other process reads these results, so no other process may
-// commit the frames of a stage with a canary (stage_flag::owner_commits).
+// instead, because later damage is probably not caused by the input's producer. The host reads the results of
+// the checks here, between the event and the commit. No other process reads these results, so no other
+// process may commit the frames of a stage with a canary (stage_flag::owner_commits).
 //
 // This process plants a slot's canary when it makes its first frame in that slot, before that frame's graph.
 // If the canary is intact after one frame, it is not planted again for the next frame. If other processes can
@@ -19,8 +19,8 @@
 // What a crash leaves. If the process crashes before the event, R2 aborts the unfinished work, whose slot is
 // quarantined. A crash between the event and the commit, including the check, leaves a SUBMITTED job, which
 // R2 aborts; a damaged canary is discarded with its slot. A crash after the commit leaves a frame whose
-// canary was intact. A successor has planted nothing yet and uses another pattern, so it plants before
-// anything else.
+// canary was intact. A successor uses another pattern and has planted no canary yet, so it plants its
+// canaries before anything else.
 
 #include <memory>
 #include <mutex>

@@ -86,10 +86,11 @@ void frame_in_work::take_carried() {
 }
 
 // Runs after SUBMITTED. This is allowed only for a stage whose frames no other process commits
-// (owner_commits). Until the job's owner commits, no reader accesses the header, and COMMITTED (release)
-// follows the seal; the audit inspects READY slots. A crash here leaves the header of a frame that no process
-// reads; a revoked process writes into a quarantined slot. A header that another process has changed in the
-// meantime is left unchanged and unsealed: no process leases it, and the audit reports it.
+// (owner_commits). No reader accesses the header before the job's owner commits, the owner stores COMMITTED
+// (release) after the seal, and the audit inspects only READY slots. A crash here leaves the header of a
+// frame that no process reads; a revoked process writes into a quarantined slot. A header that another
+// process has changed in the meantime is left unchanged and unsealed: no process leases it, and the audit
+// reports it.
 void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
     const bool fits = metadata.size() <= shm::max_metadata_bytes;
     if (in_process || runtime_->outputs() != 1 || !fits ||

@@ -112,7 +112,8 @@ public:
     /// returns the result.
     void read_tombstone();
     /// True for a tombstone that the stage's code does not receive. False for a frame that the stage itself
-    /// has passed as a tombstone in process(), because that frame's process() and finish() belong together.
+    /// has turned into a tombstone in process(): finish() is called for each frame for which process() was
+    /// called.
     [[nodiscard]] bool is_hidden_from_stage() const noexcept {
         return !tombstone_text_.empty() && !runtime_->wants_tombstones();
     }

@@ -63,8 +63,8 @@ bool gpu_turn::may_begin() {
     if (frames_ == 0 || (held_ && left_ > 0)) return true;
     const u64 now = now_();
     if (!held_) return take(now);
-    // Here the turn is closed, but its last frames are not complete yet. If no other stage waits for the
-    // turn, it is renewed.
+    // Here the turn is closed, but the last frames of the turn are not complete yet. This stage renews the
+    // turn if no other stage waits for it.
     if (turn_->has_waiters()) return false;
     held_ = turn_->renew(now, limit_us_);
     if (!held_) return take(now);

@@ -2,10 +2,10 @@
 // Manages a stage's turns on its GPU: determines when the main thread may begin a frame, and when the turn is
 // passed on to the next stage. ring/turn.hpp describes the token itself, and what a crash leaves of it.
 //
-// A turn is taken when there is a frame to begin, never earlier. The turn closes after N frames, or as soon
-// as no frame can begin. The turn is passed on when all but the last few of its submitted frames are complete
-// on the device: while the device processes these last frames, the next stage's process wakes up and queues
-// its work.
+// A stage takes a turn only when it has a frame to begin. The turn closes after N frames, or as soon as no
+// frame can begin. The turn is passed on when all but the last few of its submitted frames are complete on
+// the device: while the device processes these last frames, the next stage's process wakes up and queues its
+// work.
 
 #include <memory>
 #include <mutex>

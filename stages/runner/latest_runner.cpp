@@ -45,7 +45,7 @@ void run_latest(runtime& r, stage& s) {
     const shm::link_block& ring = c.link[std::min(block.input_link[0], shm::max_links - 1)];
     const session::torn_input from{ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name};
     frame_in_work f(r, 0);
-    // The clock is never started, because this reader blocks no other process.
+    // This clock is never started: no deadline is needed for a reader that blocks no other process.
     finish_clock clock(r.entry().finishing_since_ns);
     external_pause outside(r.entry(), clock);
     disk_full_pause disk(c, outside);

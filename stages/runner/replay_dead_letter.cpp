@@ -64,8 +64,8 @@ public:
     ~one_environment() override {
         try {
             queue_->drain();
-        } catch (const error&) {  // the stage has made the device unusable, and this exception is a
-                                  // consequence; the caller reports the stage's error
+        } catch (const error&) {  // this exception only follows from an error of the stage that has made the
+                                  // device unusable; the caller reports that error
         }
     }
 

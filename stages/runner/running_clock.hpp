@@ -37,8 +37,8 @@ private:
 
 // A process that waits for an event outside the run (room on a disk, another host) publishes the wait in its
 // entry (shm::incarnation); during the wait no deadline runs and no attempt counts. Several threads may wait
-// at the same time, each for its own reason; if a full disk and a link are both reasons, the full disk is
-// reported.
+// at the same time, for different reasons; if one waits for a full disk and another one for a link, the full
+// disk is reported.
 
 class external_pause {
 public:

@@ -152,8 +152,8 @@ void runtime::require_parameters(std::string_view type, std::size_t bytes) const
 }
 
 // If a stage is rebuilt during the run, the new program may end its stream only if the program with which the
-// run was started may end it too: only then has the check of the pipeline covered the stages that depend on
-// this.
+// run was started may end it too: if the old program could not end it, the check of the pipeline has not
+// covered the stages that depend on an end of the stream.
 void runtime::check_ends(const description& d) const {
     if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
     throw config_error(
@@ -336,9 +336,9 @@ void runtime::load_assets(stage& s) {
     }
 }
 
-// Everything is prepared, and the standby now sleeps. If its supervisor dies, the next one finds the standby
-// by its entry; if there is no next supervisor, the standby's heartbeat ends it. If the process crashes here
-// nothing is lost, because an entry with epoch 0 owns no word.
+// Everything is prepared, and the standby now sleeps. If its supervisor dies, the next supervisor finds the
+// standby by the standby's entry; if no other supervisor follows, the standby's heartbeat ends the standby.
+// If the process crashes here nothing is lost, because an entry with epoch 0 owns no word.
 void runtime::stand_by() {
     {
         const shm::block_open open;

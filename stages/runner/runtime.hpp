@@ -122,7 +122,7 @@ public:
     /// Returns the number of threads for finish() that configure() has requested (0: one thread per usable
     /// core).
     [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
-    /// Whether finish() of this stage receives tombstone frames.
+    /// True if finish() of this stage receives tombstone frames.
     [[nodiscard]] bool wants_tombstones() const noexcept { return wants_tombstones_; }
     /// Returns the event of a job: the event of the job's slot at the first output, or, for a sink, of the
     /// job's lane.

@@ -1,6 +1,6 @@
-// Maps the memory of other processes and determines to which of it this process could write. The result is
-// reported in the entry's `guard`, for `carousel ps` and for fault injection, and as a warning in the
-// process's log.
+// Maps the memory of other processes and determines to which parts of it this process could write. The
+// result is reported in the entry's `guard`, for `carousel ps` and for fault injection, and as a warning in
+// the process's log.
 //
 // Threads: the main thread. The entry's word belongs to this process and is not atomic: a concurrent reader
 // reads its old or its new value.

@@ -37,8 +37,8 @@ sampled_input::sampled_input(runtime& r, u32 index)
       reader_(r.control(), r.sampled_input(index).index, r.context()) {}
 
 // Each incarnation joins the group as a new member. All places may be taken (also by viewers), or the
-// predecessor's place may not be free yet; in both cases the stage then continues without the input and tries
-// again.
+// predecessor's place may not be free yet; in both cases the stage continues without the input and tries
+// again later.
 bool sampled_input::join() {
     const bool joined = reader_.joined() || reader_.join(runtime_->incarnation().entry);
     if (!joined && !full_logged_)
@@ -50,9 +50,9 @@ bool sampled_input::join() {
     return joined;
 }
 
-// A copy is overwritten only if no frame in progress reads it and the frame that begins next will not read it
-// either. Frames that have completed keep their copies until their lane is used again, so this thread needs
-// no lock for this check.
+// A copy is overwritten only if neither a frame in progress nor the frame that begins next reads it. Frames
+// that have completed keep their copies until their lane is used again, so this thread needs no lock for
+// this check.
 sampled_copy& sampled_input::spare(std::span<const std::unique_ptr<frame_in_work>> frames) {
     const auto is_in_use = [&](const sampled_copy* c) {
         return c == current_ || std::any_of(frames.begin(), frames.end(),

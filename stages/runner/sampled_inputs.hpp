@@ -8,11 +8,11 @@
 // one. The sequence of the sampled frame is recorded in the header of the frame that used it, and the stage's
 // results cannot be compared with those of another run.
 //
-// Crash: while the copy is made, this stage has not begun its own frame yet. A lease that a dead or stopped
-// process leaves is revoked by a process that finds it too old, or by the supervisor together with its place
-// in the group (ring/latest.hpp); data that was copied under a revoked lease is discarded, and the previous
-// copy is kept. A successor starts without a copy. A standby too has no copy at first, because it joins the
-// group only after it has taken over.
+// What a crash leaves: the copy is made before this stage begins its own frame, so no frame of this stage is
+// affected. A lease that a dead or stopped process leaves is revoked by a process that finds it too old, or
+// by the supervisor together with its place in the group (ring/latest.hpp); data that was copied under a
+// revoked lease is discarded, and the previous copy is kept. A successor starts without a copy. A standby too
+// has no copy at first, because it joins the group only after it has taken over.
 //
 // Threads: used by the runner's main thread. Other threads read the copies that are held by their frames.
 
@@ -68,8 +68,8 @@ public:
     void assign(frame_in_work& f, ring::worker& w) const noexcept;
     /// Used for an abandoned frame that is saved as a dead letter. The frame's own copies were lost with the
     /// process that had made them, so this function polls until it has a copy of each sampled input, for at
-    /// most `patience_ns`. A process that has just started may find none at first, because its predecessor's
-    /// place as a reader is not free yet.
+    /// most `patience_ns`. A process that has just started may find no sampled frame at first, because its
+    /// predecessor's place as a reader is not free yet.
     void wait_for_copies(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
                          u64 patience_ns);
 

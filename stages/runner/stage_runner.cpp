@@ -134,8 +134,8 @@ void stage_runner::run() {
         ring::outcome got = ring::outcome::own_work;  // no lane is free, or a suspect frame is in flight,
                                                       // which must run alone
         if (sampled_inputs_)
-            // sampled frames are copied now, because later, when they are needed, they may no longer be in
-            // their rings
+            // sampled frames are copied now, because they may have left their rings by the time at which
+            // they are needed
             sampled_inputs_->take(frames_);
         if (f != nullptr && due(seen)) {
             u64 next = 0;
@@ -219,7 +219,8 @@ void stage_runner::submit(frame_in_work& f) {
     const u64 process = f.traced ? now_ns() : 0;
     f.take_carried();
     // This stage saves the abandoned frame before it passes the tombstone on, because after that no process
-    // holds the frame's inputs. Saving has its own clocks, so the frame's clocks start when it is finished.
+    // holds the frame's inputs. Saving has separate clocks, so the frame's clocks start after the frame was
+    // saved.
     if (f.job.tombstone_stage == worker_.stage_index()) {
         guarded("keeping", f.job.ring_sequence, [&] {
             if (sampled_inputs_) sampled_inputs_->wait_for_copies(f, frames_, dead_letter_timeout_ns);

@@ -157,7 +157,8 @@ inline constexpr u64 poll_for_low_ns = 20'000'000;
 
 // Main loop of a stage that reads its only input as a `latest` group: it takes the newest frame, skips frames
 // that it has no time for and never blocks another process. The data that the stage has read is valid only if
-// its lease was not revoked meanwhile. This is known at the release, so finish() is called after it.
+// its lease was not revoked meanwhile. The release of the lease shows whether it was revoked, so finish() is
+// called after the release.
 
 /// Runs until every frame of the run has passed.
 void run_latest(runtime& r, stage& s);

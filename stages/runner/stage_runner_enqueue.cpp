@@ -132,7 +132,7 @@ void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
 }
 
 // Returns the work per frame: if several contexts take turns, the sum over these contexts; if not, the work
-// of this process. 0: the work of at least one of them is unknown.
+// of this process. 0: the work of this process or of one of these contexts is unknown.
 u64 stage_runner::work_of_a_turn() const {
     const depth_rule& rule = runtime_->attached().depth;
     if (rule.sharing != device_sharing::turns)

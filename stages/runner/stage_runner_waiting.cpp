@@ -1,8 +1,8 @@
 // Runs while no frame can begin: the main thread frees slots, commits frames that its producers have
 // finished, and then sleeps on its doorbell. A source whose frames come from outside is first asked whether a
-// frame is available; a sink whose frames go to another host may wait for that host. Neither of these counts
-// as a hang; nor does the pause of a source with a configured rate. At the end of a source's stream the frame
-// that does not exist is given back (E1 and E3 of ring/PROTOCOL.md; E2 is the supervisor's).
+// frame is available; a sink whose frames go to another host may wait for that host. These two waits do not
+// count as a hang, and neither does the pause of a source with a configured rate. At the end of a source's
+// stream the frame that does not exist is given back (E1 and E3 of ring/PROTOCOL.md; E2 is the supervisor's).
 
 #include "stages/runner/stage_runner.hpp"
 
@@ -39,7 +39,7 @@ ring::wait_kind kind_of(wait_reason why) noexcept {
     return ring::wait_kind::none;
 }
 
-/// Upper bound of waiting time that is not counted yet: metrics lag by at most this time.
+/// Upper bound of the waiting time that is not counted yet; the metrics lag by at most this time.
 constexpr u64 uncounted_ns = 1'000'000;
 
 }  // namespace
@@ -58,10 +58,11 @@ bool stage_runner::poll_rings() {
     return changed;
 }
 
-// `began`: the time when the wait began; it is not used if the same wait is shown already. One store per
-// change: an idle process wakes up ten times per second. If the process dies here, its entry is not read any
-// more. No wait is shown if the next frame has arrived but cannot begin, because the predecessor still has
-// its lease, a word is damaged, or ready() has returned false.
+// `began`: the time when the wait began; it is not used if the same wait is shown already. The entry is
+// written only if the shown wait changes, because an idle process wakes up ten times per second. If the
+// process dies here, its entry is not read any more. No wait is shown if the next frame has arrived but
+// cannot begin, because the predecessor still has its lease, a word is damaged, or ready() has returned
+// false.
 void stage_runner::show_wait(ring::wait_kind kind, u64 began) {
     const bool at_ring = kind == ring::wait_kind::free_slot ||
                          (kind == ring::wait_kind::frame && worker_.stage().source == shm::none);
@@ -110,9 +111,9 @@ void stage_runner::count_waits() {
                 .fetch_add(ns, std::memory_order_relaxed);
 }
 
-// Runs on the thread of process(). Afterwards begin() chooses the sequence again. It cannot choose a lower
-// sequence, because ready() receives the bound below which all sequences are done, and because this seat has
-// only one process.
+// Runs on the thread of process(). After this call begin() chooses the sequence again. begin() cannot choose
+// a lower sequence, because ready() receives the bound below which all sequences are done, and because this
+// seat has only one process.
 bool stage_runner::ready(u64 ring_sequence, u32 in_flight) {
     const bool source = worker_.stage().source != shm::none;
     bool there = false;

@@ -52,8 +52,8 @@ constexpr u64 daemon_patience_ns = 2 * ns_per_s, kill_patience_ns = ns_per_s;
 /// True if another stage process that has not decided to leave still exists. This is determined by the entry
 /// of that process, or, if its pid is not valid here (another pid or time namespace), by its lock. A process
 /// that is DOOMED and still exists, because the supervisor died while it was retiring that process, is killed
-/// here: after the control block is removed, no list contains that process any more. The caller has released
-/// the locks of this process before.
+/// here: after the control block is removed, no list contains that process any more. The caller must have
+/// released the locks of this process.
 bool others_live(const shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                  const std::string& run_id) {
     bool any = false;
@@ -93,8 +93,8 @@ void empty_folder(const std::string& folder) {
         if (name != "pictures" && name != "dead-letters" && name != "lock")
             fs::remove_all(at->path(), failed);
     }
-    // Done last, so that a process that waits for the lock then finds another file under this name, and
-    // retries.
+    // Done last: a process that waits for the lock then finds that this name no longer refers to the locked
+    // file, and retries.
     fs::remove(folder + "/lock", ignored);
     fs::remove(folder, ignored);
 }
@@ -164,8 +164,8 @@ void supervisor_link::lost() {
     log_supervisor_gone(false);
 }
 
-// A dying supervisor closes this socket before its log pipes. If a stage writes to a log pipe between the
-// two, no process reads that output.
+// A dying supervisor closes this socket before its log pipes. If a stage writes to a log pipe between these
+// two events, no process reads that output.
 void supervisor_link::log_supervisor_gone(bool now) {
     if (gone_logged_) return;
     struct stat info {};
@@ -179,8 +179,8 @@ void supervisor_link::log_supervisor_gone(bool now) {
         a_->supervisor_grace_s);
 }
 
-// Polled repeatedly, because a dying supervisor's files are closed one after another, this stage's socket
-// possibly before its log pipe.
+// Polled repeatedly, because a dying supervisor's files are closed one after another, and this stage's
+// socket may be closed before its log pipe.
 bool supervisor_link::find_broken() {
     bool more = false;
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -197,8 +197,8 @@ void supervisor_link::write_alone() {
                                          a_->incarnation.seat, ::getpid());
     const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (file)
-        write_to(file.get());  // if the file can't be used, the lines are lost, because the reader of
-                               // the pipe has ended
+        write_to(file.get());  // if the file can't be used, the lines are lost: they would go into a pipe
+                               // whose reader has ended
 }
 
 void supervisor_link::write_to(int fd) {
@@ -261,8 +261,7 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
         if (!others_live(c, own_entry, runtime_directory, run_id)) remove_shared_memory(run_id);
         return true;
     }
-    // Done under the lock, so that if several processes leave, each of them sees which processes have left
-    // before it.
+    // Done under the lock, so that each process that leaves sees which processes have left before it.
     ring::doom(c, own_entry);
     release_run();
     if (others_live(c, own_entry, runtime_directory, run_id)) return true;

@@ -56,8 +56,8 @@ private:
     attachment* a_;
     std::mutex mutex_;  ///< process-local; guards socket_
     shm::unique_fd socket_;
-    /// The time at which this process lost its supervisor, shifted forward by the time for which this process
-    /// has not run since then. 0: there is a supervisor.
+    /// The time at which this process lost its supervisor, plus the time for which this process has not run
+    /// since it lost the supervisor. 0: there is a supervisor.
     std::atomic<u64> unsupervised_since_ns_{0};
     running_time running_;
     std::atomic<u32> epoch_;

@@ -115,7 +115,7 @@ struct configuration {
     [[nodiscard]] std::string path(std::string_view written) const;
 };
 
-/// A plane of an input that a stage reads.
+/// A plane that a stage reads from one of its inputs.
 struct plane_read {
     std::string plane;
     std::optional<element> type = {};  ///< none: any element type
@@ -150,9 +150,9 @@ struct description {
     /// The stage can have sampled inputs (the key `sampled`), which it reads by frame::sampled(). Other
     /// stages are refused if the file gives them sampled inputs.
     bool accepts_sampled_inputs = false;
-    /// Also maps its inputs and other stages' assets for writing, for a stage whose library can't read from
-    /// read-only memory. A wild write by this stage can then harm other stages; the plan and the log report
-    /// this.
+    /// If true, the stage's inputs and other stages' assets are also mapped for writing. Meant for a stage
+    /// whose library can't read from read-only memory. A wild write by this stage can then harm other
+    /// stages; the plan and the log report this.
     bool writable_inputs = false;
     /// Every frame has the same work: process() launches the same kernels in the same order with the same
     /// sizes, each by carousel::cuda::launch(), and enqueues nothing else; only the arguments of the kernels
@@ -167,8 +167,8 @@ struct description {
     /// Number of threads that call finish() concurrently, each for another frame; useful for a stage whose
     /// host work per frame takes longer than the frame interval. The stage must guard its shared state. 0:
     /// one per core that the process may run on. At most in_flight frames are finished at the same time; if
-    /// there are more threads, the others help with these frames (frame::in_parts). A stage in a latest group
-    /// uses one thread, and logs a warning if it requests more.
+    /// there are more threads, the additional threads help with these frames (frame::in_parts). A stage in a
+    /// latest group uses one thread, and logs a warning if it requests more.
     u32 finish_threads = 1;
 };
 

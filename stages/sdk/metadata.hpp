@@ -39,10 +39,10 @@ public:
     /// that can hold its value. Throws config_error if the entry is of another kind.
     template <metadata_type T>
     [[nodiscard]] std::optional<T> get(std::string_view key) const;
-    /// Adds an entry or replaces the one of that key. Throws config_error for a key with characters other
-    /// than A-Z a-z 0-9 _ . : / - or longer than 63, for text that is not UTF-8 or has control characters, or
-    /// if there is no room; std::logic_error outside process() of a stage with an output. If the function
-    /// throws, nothing is changed.
+    /// Adds an entry or replaces the one of that key. Throws config_error if the key has characters other
+    /// than A-Z a-z 0-9 _ . : / - or is longer than 63, if a text is not UTF-8 or has control characters, or
+    /// if there is no room; throws std::logic_error outside process() of a stage with an output. If the
+    /// function throws, nothing is changed.
     template <metadata_type T>
     void set(std::string_view key, const T& value);
     void set(std::string_view key, const char* text) { put(key, std::string_view(text)); }

@@ -143,9 +143,10 @@ public:
 
     /// In process(), for an output: declares how much of a plane this frame uses. `elements` contains the
     /// numbers of elements along the first dimensions, each at most the declared number; along the other
-    /// dimensions all elements are used. The rest may contain any data, because it is never read, hashed or
-    /// recorded. Without this call a plane is used as a whole. Throws config_error if there is no such plane,
-    /// if `elements` exceeds its extents, or for a plane after the eighth; std::logic_error elsewhere.
+    /// dimensions all elements are used. The other elements may contain any data, because they are never
+    /// read, hashed or recorded. Without this call a plane is used as a whole. Throws config_error if the
+    /// plane does not exist, if it is not one of the first eight, or if `elements` exceeds its extents;
+    /// throws std::logic_error for an input, or outside process().
     void set_used(std::string_view name, std::initializer_list<u64> elements) const {
         static_assert(!std::is_const_v<Byte>, "inputs are read-only");
         detail::set_used(used_, *format_, name, elements);

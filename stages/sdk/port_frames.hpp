@@ -66,8 +66,8 @@ class port_seat;
 struct port_options {
     f64 patience_s = 10;  ///< time in seconds that next() waits for a frame before it throws nothing_new
     /// The planes that the program expects, in the notation of the file, e.g. {{"color", "u8[720,1280,4]"}};
-    /// for a reader those of its first input. A port with other planes is refused at once; the message
-    /// contains both. Empty: any planes.
+    /// a reader names the planes of its first input. A port with other planes is refused at once; the
+    /// message contains the expected and the actual planes. Empty: any planes.
     std::map<std::string, std::string> planes = {};
 };
 
@@ -88,9 +88,9 @@ public:
     }                                                           ///< like frame::frame_number() of a stage
     [[nodiscard]] u64 ring_sequence() const;                    ///< as frame::ring_sequence()
     [[nodiscard]] f64 time_s() const { return meta().time_s; }  ///< frame_number / fps, seconds
-    /// The time when its source began it, CLOCK_MONOTONIC in ns.
+    /// The time when the frame's source began the frame, CLOCK_MONOTONIC in ns.
     [[nodiscard]] u64 born_ns() const { return meta().born_ns; }
-    /// Capture time in ns, as set by its source; 0: not set.
+    /// Capture time in ns, as set by the frame's source; 0: not set.
     [[nodiscard]] u64 capture_ns() const { return meta().capture_ns; }
     /// The kind of device whose memory holds the planes.
     [[nodiscard]] device::device_kind where() const;
@@ -174,7 +174,7 @@ public:
     /// True after this port has handled every frame of the run, or after the run has ended.
     [[nodiscard]] bool ended() const noexcept;
     [[nodiscard]] const std::string& stage() const noexcept;
-    /// Throws nothing_new, whose text names the cause of the wait, like the loop.
+    /// Throws nothing_new, as the loop does; its text names the cause of the wait.
     [[noreturn]] void throw_wait_timeout() const;
     /// The format of an input.
     [[nodiscard]] const ring::frame_format& format(std::size_t input = 0) const;
@@ -218,7 +218,7 @@ public:
     /// Takes the buffer for the next frame number, which the program must then fill. Returns false if the run
     /// is over. Throws nothing_new if the ring has had no free buffer for patience_s.
     [[nodiscard]] writer_frame next();
-    /// The same with a timeout in seconds; also false if no buffer was free in time.
+    /// Like next(), but with a timeout in seconds; also returns false if no buffer became free in time.
     [[nodiscard]] writer_frame next(f64 timeout_s);
     /// Ends the stream before the next frame, or before the current one, which is dropped: the run ends when
     /// all frames before it are delivered. Returns once the run has accepted the end of stream; if the

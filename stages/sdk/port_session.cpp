@@ -183,7 +183,7 @@ void port_session::disconnect() noexcept {
 }
 
 // A source's program may be busy elsewhere when the run stops. While this thread holds the mutex, begin()
-// can't lease a frame. So this thread can acknowledge on the program's behalf that it begins no further
+// can't lease a frame. So this thread can acknowledge for the program that the program begins no further
 // frame, and END can be computed.
 void port_session::run_heartbeat() {
     for (;;) {
@@ -209,7 +209,8 @@ port_session::wait_result port_session::begin(u64 until_ns) {
     shm::stage_block& s = worker_->stage();
     running_time running(2 * shm::max_sleep_ns);
     for (;;) {
-        if (passes_) {  // this is also the case if an earlier call could not write the record
+        if (passes_) {  // passes_ is also true if an earlier call could not write the record of the tombstone
+                        // frame
             if (!commit(std::nullopt)) return wait_result::lost;
             passes_ = false;
         }

@@ -26,7 +26,7 @@ void call_process(stage& s, frame& f);
 void refuse_stack_addresses(const std::byte* object, std::size_t bytes);
 
 /// Checks closures that consist only of their captures. Other closures (for example with a std::string
-/// captured by value) may contain addresses of their own parts and padding, and are not checked.
+/// captured by value) may contain padding, or addresses of their own parts, and are not checked.
 template <typename Task>
 void check_captures(const Task& task) {
     if constexpr (std::is_trivially_copyable_v<Task> && !std::is_empty_v<Task>)

@@ -1,4 +1,5 @@
-// Lets one process at a time work. The others wait in a line and get their turn in its order: semaphore TURNS
+// Lets one process at a time work. The other processes wait in a line and get their turns in the order of
+// the line: semaphore TURNS
 #include <carousel/ipc.hpp>
 
 #include <unistd.h>

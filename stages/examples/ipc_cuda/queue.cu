@@ -17,7 +17,7 @@ struct counters {
 // A single thread pushes all samples, so that they keep their order.
 __global__ void push(carousel::ipc::queue_view<sample> queue, counters* c, unsigned long long number) {
     for (int turn = 0; turn < 64 && c->done < number; ++turn, ++c->done)
-        if (!queue.push({c->done, c->done / 2.0}, 10'000'000)) return;  // waits at most 10 ms if full
+        if (!queue.push({c->done, c->done / 2.0}, 10'000'000)) return;  // waits at most 10 ms for room
 }
 
 // Many threads run this, and each pops one sample.

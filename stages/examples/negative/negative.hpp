@@ -16,7 +16,8 @@ public:
                 .device = carousel::runs_on::cpu};
     }
 
-    // Called per frame: enqueues the work and returns. The lambda runs later, so it captures values.
+    // Called per frame: enqueues the work and returns. The lambda runs after this call has returned, so it
+    // captures values and no references.
     void process(carousel::frame& f) override {
         const auto in = f.input().plane<const carousel::u8>("color");
         const auto out = f.output().plane<carousel::u8>("color");

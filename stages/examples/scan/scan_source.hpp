@@ -1,7 +1,8 @@
 #pragma once
-// A source with its own format: a spinning device in an imagined room. A real source would read record number
-// f.frame_number() of a file here: the content of a frame must depend only on its number, its parameters and
-// the settings, because the frame is made again after a crash. Settings: points, the number per frame [1024].
+// A source with its own frame format; it simulates a spinning scanner in a room. A real source would read
+// record number f.frame_number() of a file here: the content of a frame must depend only on its number, its
+// parameters and the settings, because the frame is made again after a crash. Settings: points, the number
+// per frame [1024].
 
 #include <carousel/cpu.hpp>
 #include <carousel/stage.hpp>

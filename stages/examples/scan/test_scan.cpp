@@ -26,7 +26,7 @@ void check(bool holds, const char* what) {
     ++failures;
 }
 
-/// Returns the distance of that point of the source which is farthest away.
+/// Returns the largest distance, in x and y, of any of the source's points from the origin.
 float farthest(carousel::testing::chain& c) {
     const std::vector<float> at = c.read<float>("source", "points");
     float most = 0;

@@ -13,8 +13,8 @@ namespace carousel::hosts {
 struct action {
     enum class what : u8 { connect, send, send_frame, close };
     what kind = what::send;
-    u32 connection = 0;     ///< number of the connection: the sender assigns it when it connects, the
-                            ///< transport when it accepts a connection
+    u32 connection = 0;     ///< number of the connection: assigned by the sender when the sender connects, by
+                            ///< the transport when the transport accepts a connection
     message_bytes bytes{};  ///< for the action send: a message; for send_frame: the header that precedes the
                             ///< frame's bytes
     u64 ring_sequence = 0;  ///< send_frame

@@ -57,11 +57,11 @@ struct hello {
     u64 payload_bytes = 0;   ///< per frame
     std::string parameters;  ///< type of the pipeline's parameters; "": none
     u32 parameter_bytes = 0;
-    u64 epoch = 0;      ///< increases with each connection, whichever process of this sender opens it
-    u64 oldest = 0;     ///< the first frame that the sender still has
-    u64 begins = 0;     ///< number of the first frame in its rings; above 0 if the run started in the middle
-                        ///< of a stream
-    u8 packed = 0;      ///< a `packing`: the compression that the sender may use for its frames
+    u64 epoch = 0;   ///< increases with each connection, whichever process of this sender opens it
+    u64 oldest = 0;  ///< the first frame that the sender still has
+    u64 begins = 0;  ///< number of the first frame in the sending run's rings; above 0 if that run started in
+                     ///< the middle of a stream
+    u8 packed = 0;   ///< a `packing`: the compression that the sender may use for its frames
     u8 by_durable = 0;  ///< 1 if the sender keeps each frame until the receiver's sinks have the frame on
                         ///< disk
     u8 kind = 0;        ///< a link_kind, equal at both ends

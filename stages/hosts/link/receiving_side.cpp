@@ -124,8 +124,8 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
 }
 
 // Describes a difference between the two hosts that another pipeline file or another build on this host can
-// resolve; "" if there is none. If there is one, the sender keeps retrying, and the stages of its host
-// continue.
+// resolve; "" if there is none. If there is such a difference, the sender keeps retrying, and the stages on
+// the sender's host continue.
 std::string receiving_side::mismatch(const hello& h) const {
     if (h.format != expected_.format || h.payload_bytes != expected_.payload_bytes)
         return fmt::format("its frames are {} of {} bytes, but the receiving stage writes {} of {} bytes",
@@ -162,11 +162,12 @@ std::string receiving_side::objection(const hello& h) const {
 }
 
 // Describes a gap between the runs' frames that another run on this host can resolve; "" if there is none. If
-// there is one, the sender keeps its frames and retries. If several links lead to a durable host, one of them
-// may have more recent information about the sinks' progress than the others, and the restarted run begins at
-// the frame that the most recent information gives. The sender of another link may still keep lower frames
-// (at most its frames in flight), which are then already in the sinks' files. If only one link leads to the
-// host, that link has all information, so its sender knows the frame at which the run begins.
+// there is such a gap, the sender keeps its frames and retries. If several links lead to a durable host, one
+// of them may have more recent information about the sinks' progress than the others, and the restarted run
+// begins at the frame that the most recent information gives. The sender of another link may still keep
+// frames with lower numbers, at most as many as it has in flight; the sinks already have these frames in
+// their files. If only one link leads to the host, that link has all information, so its sender knows the
+// frame at which the run begins.
 std::string receiving_side::gap_before(const hello& h) const {
     if (!leaves_out(h) || may_leave_out(h)) return "";
     return fmt::format(

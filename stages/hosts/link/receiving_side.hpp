@@ -2,12 +2,12 @@
 // The side of a link that receives frames: authentication, flow control, reassembly. Not thread-safe: the
 // caller must lock.
 //
-// The newest sender that has proven the token gets the link: the predecessor's connection is closed, and the
-// new sender is accepted once no transfer from the predecessor into our memory is in flight. A sender of an
-// older process is not accepted while a sender of a newer process is connected. Frame n is stored in buffer n
-// mod window; the sender has at most one window of frames in flight, so this buffer is free. If a sender has
-// more frames in flight, its connection is closed. The hash of a complete frame is verified before the frame
-// begins. Only frames committed in the ring here are acknowledged.
+// The most recent sender that has proven that it knows the token gets the link: the predecessor's connection
+// is closed, and the new sender is accepted once no transfer from the predecessor into our memory is in
+// flight. A sender of an older process is not accepted while a sender of a newer process is connected. Frame
+// n is stored in buffer n mod window; the sender has at most one window of frames in flight, so this buffer
+// is free. If a sender has more frames in flight, its connection is closed. The hash of a complete frame is
+// verified before the frame begins. Only frames committed in the ring here are acknowledged.
 //
 // For work (link_kind::work) any run may send, one run after the other; each continues at this ring's number.
 // A receiver of answers has no ring on this host: it accepts the frames of each sender from that sender's
@@ -38,8 +38,8 @@ public:
     /// This run has other receiving links, one of which may have more recent information about the progress
     /// of its sinks.
     void expect_other_links() { has_other_links_ = true; }
-    /// After this call, every sending run that omits no frame is accepted as the continuation of the previous
-    /// run; another component ensures that the run is such a continuation.
+    /// After this call, every sending run that omits no frame is accepted as the continuation of the
+    /// previous run. Another component ensures that the sending run really continues the previous one.
     void accepts_successors() { accepts_successors_ = true; }
 
     void accepted(u32 connection, u64 now);
@@ -50,8 +50,8 @@ public:
     /// Connection of the sender that has proven that it knows the token; 0: none.
     [[nodiscard]] u32 proven() const noexcept { return current_; }
     void received(u32 connection, const message& m, u64 now);
-    /// A frame's bytes are about to arrive. Returns the buffer for these bytes; nothing: the bytes are to be
-    /// discarded.
+    /// Called when a frame's bytes are about to arrive. Returns the buffer for these bytes; nothing: the
+    /// bytes are to be discarded.
     [[nodiscard]] std::optional<u32> frame_begins(u32 connection, const frame_message& m, u64 now);
     /// Called if the frame's header is invalid, or if it states another length.
     void frame_is_damaged(u32 connection);
@@ -68,13 +68,13 @@ public:
     void damaged(u64 ring_sequence, u64 now);
     /// Called when the frame's bytes are not needed any more.
     void free_buffer(u64 ring_sequence);
-    /// Called when all lower frames are committed in the ring here.
+    /// Called when all frames below this number are committed in the ring of this host.
     void committed(u64 below);
-    /// Called when all lower frames are in the files of each sink downstream of this ring.
+    /// Called when all frames below this number are in the files of each sink downstream of this ring.
     void durable(u64 below);
     /// True if the sender waits for durable().
     [[nodiscard]] bool wants_durable() const noexcept { return by_durable_; }
-    /// Called when all lower frames were committed by a predecessor.
+    /// Called if a predecessor has committed all frames below this number.
     void skip_to(u64 ring_sequence);
     /// Returns the frame before which the sender's stream ends; the caller saves it and then calls
     /// end_is_kept().

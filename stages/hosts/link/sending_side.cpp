@@ -104,8 +104,8 @@ void sending_side::take(const proof_message& m, u64 now) {
     state_ = state::proof_sent;
 }
 
-// This side does not keep frames that were answered. If a receiver requests such frames again, it has lost
-// its ring, and its numbering restarts.
+// This side does not keep frames that were answered. If a receiver requests such frames again, the receiver
+// has lost its ring, and the receiver's numbering restarts.
 void sending_side::take_numbers(const welcome& m) {
     if (!oldest_) {
         oldest_ = m.next;

@@ -58,7 +58,7 @@ public:
     void end_here() { ends_here_ = true; }
 
     void closed(u32 connection, const std::string& why, u64 now);
-    /// Connection of the receiver that has proven the token; 0: none.
+    /// Connection of the receiver that has proven that it knows the token; 0: none.
     [[nodiscard]] u32 proven() const noexcept { return proven_ ? connection_ : 0; }
     void received(u32 connection, const message& m, u64 now);
     /// Called when the transport no longer uses a frame's memory, whether or not the frame has arrived.
@@ -111,7 +111,7 @@ private:
     std::map<u64, kept> frames_;
     std::optional<u64> oldest_, end_;
     state state_ = state::disconnected;
-    bool proven_ = false;  ///< the receiver of this connection has proven the token
+    bool proven_ = false;  ///< the receiver of this connection has proven that it knows the token
     u64 since_ns_ = 0, last_received_ns_ = 0, ping_ns_ = 0, retry_ns_ = 0;
     u64 rest_ns_ = shortest_rest_ns;  ///< delay before the next attempt to connect
     u64 committed_ = 0, next_ = 0, window_ = 1;

@@ -36,7 +36,7 @@ public:
     explicit memory_watch(u64 allowance) noexcept : allowance_(allowance), base_(allocated_bytes()) {}
     /// After this call, only allocations in addition to the present ones count towards the allowance.
     void restart() noexcept { base_ = allocated_bytes(); }
-    /// A check costs little but not nothing, so at most one check is made per millisecond.
+    /// Each check takes a little time, so at most one check is made per millisecond.
     [[nodiscard]] bool is_due(u64 now_ns) noexcept {
         if (now_ns < next_ns_) return false;
         next_ns_ = now_ns + ns_per_ms;

@@ -108,8 +108,9 @@ std::string transports_of(const transport_options& how) {
     return how.gpu_memory && names ? how.transports + ",cuda_copy" : how.transports;
 }
 
-// To cache registrations, UCX must know of freed memory. To do so it rewrites functions of libcuda (cuMemFree
-// and others) in this process, while other threads may be executing them. TCP registers no memory.
+// To cache registrations, UCX must detect when memory is freed. For this purpose it rewrites functions of
+// libcuda (cuMemFree and others) in this process, while other threads may be executing them. TCP registers
+// no memory.
 bool registers_memory(const transport_options& how) { return how.transports != "tcp"; }
 
 // UCX 1.13 expects the TCP settings here without the prefix that is used in the environment, so they are set

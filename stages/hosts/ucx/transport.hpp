@@ -83,7 +83,7 @@ public:
     /// Makes progress until no work is left, for up to 1 ms, so that a peer that sends without end cannot
     /// prevent the calling thread from serving its timers. Closes peers that exceed the allowance.
     void progress_all();
-    /// Waits for an event, wake(), or the end of the time.
+    /// Waits until an event occurs, wake() is called, or the time is over.
     void wait(u64 at_most_ns);
     void wake() noexcept;
 

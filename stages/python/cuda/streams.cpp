@@ -43,8 +43,8 @@ void find(Function& into, const char* name, unsigned since) {
     const cudaError_t code =
         cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &answer);
 #else
-    // cudaGetDriverEntryPoint() takes no version. It finds the driver's own lookup function, which accepts
-    // every version.
+    // cudaGetDriverEntryPoint() takes no version, so it is used only to find the driver's own lookup
+    // function, which accepts every version.
     using search = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     void* call = nullptr;
     cudaError_t code = cudaGetDriverEntryPoint("cuGetProcAddress", &call, cudaEnableDefault, &answer);
@@ -104,7 +104,7 @@ int gpu_of_context(void* stream) {
     device::cuda::make_current(context);
     CUdevice device = -1;
     const bool is_known = api.device(&device) == CUDA_SUCCESS;
-    device::cuda::make_current(before);  // if there was no current context, there is none again after this
+    device::cuda::make_current(before);  // if no context was current before, none is current now
     return is_known ? device : -1;
 }
 

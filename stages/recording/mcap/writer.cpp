@@ -147,7 +147,7 @@ void writer::write_all(std::span<const buffer* const> parts) {
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) {
             const int why = n == 0 ? ENOSPC : errno;
-            // If this also fails, the next incarnation removes the rest of the unit.
+            // If the file cannot be cut here, the next incarnation removes the incomplete unit.
             if (::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) fail(path_, "cutting", errno);
             fail(path_, "writing", why);
         }
@@ -163,8 +163,8 @@ void writer::write_all(std::span<const buffer* const> parts) {
     end_ += bytes;
 }
 
-// Writes the records of the summary in contiguous groups, in the order in which the file then lists the
-// offsets of the groups.
+// Writes the records of the summary in contiguous groups, in the order in which the summary offsets at the
+// end of the file list the groups.
 void writer::summary(buffer& to) const {
     struct group {
         opcode code;

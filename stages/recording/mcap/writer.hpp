@@ -22,7 +22,7 @@ public:
     /// Appends one unit: a message of each channel, or of some channels, in the channels' order. Throws
     /// disk_full_error or output_error; the file is then unchanged.
     void append(std::span<const message> messages);
-    /// Writes the end of the file. Throws like append(); the units in the file stay valid even then.
+    /// Writes the end of the file. Throws like append(); the units in the file stay valid even if it throws.
     void finish();
 
     [[nodiscard]] u64 units() const noexcept { return chunks_.size(); }

@@ -29,9 +29,9 @@ inline device::queue& queue(frame& f) {
 
 /// Enqueues task(pool&). The task runs later, in another thread, after all work that was enqueued before it;
 /// so the task must capture values, not references. A task that captures a reference to a variable of
-/// process() is refused with a config_error when process() enqueues it; this check is not made if the task
-/// also captures values that are not trivially copyable (a std::string). An exception from the task ends the
-/// process, like one from process().
+/// process() is refused with a config_error when process() enqueues it; this check is omitted if the task
+/// also captures a value that is not trivially copyable, such as a std::string. An exception from the task
+/// ends the process, like one from process().
 template <typename Task>
 void enqueue(frame& f, Task task) {
     detail::check_captures(task);

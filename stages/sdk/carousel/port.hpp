@@ -10,16 +10,16 @@
 // header includes.
 //
 // `latest` returns the newest frame of a stage's output, for observers. A `latest` reader never blocks the
-// run: a reader that is slow, stopped or dead has no effect on the run. Frames may be skipped, but a torn
-// frame is never returned:
+// run, even if the reader is slow, stopped or dead. Frames may be skipped, but a torn frame is never
+// returned:
 // - A frame is delivered as a copy, made under a lease that lasts only during the copy. A frame is
 //   discarded and counted in losses() if its lease was revoked meanwhile (copying took longer than
 //   latest_lease_ms, 250 ms), if its status word or header does not match, or if it is a tombstone, which has
 //   no image.
 // - A delivered frame belongs to the program until it requests the next one, without a time limit. With
 //   memory() the program can keep the planes' memory longer.
-// - A link has 8 places, which viewers, displays and ports share. A place is free again when its process
-//   ends.
+// - A link has 8 places, which viewers, displays and ports share. A place becomes free when the process that
+//   uses the place ends.
 //
 // Crashes. Stages and the supervisor may die and be replaced: the port continues, and frame numbers keep
 // increasing. Frame numbers may start again only if the run restarts with new memory. When the run is over,
@@ -144,8 +144,8 @@ public:
     latest_port& operator=(latest_port&&) noexcept;
     ~latest_port();
 
-    /// Returns the newest frame if it is newer than the last returned one; if it is not, waits up to
-    /// `timeout_s` seconds for the next frame. Returns null if no frame arrived, or if the run is over.
+    /// Returns the newest frame of the output, unless an earlier call has returned it. In that case waits up
+    /// to `timeout_s` seconds for the next frame. Returns null if no frame arrived, or if the run is over.
     [[nodiscard]] latest_frame* next(f64 timeout_s);
     /// True if the run is over: no further frame will arrive.
     [[nodiscard]] bool ended() const noexcept;

@@ -99,7 +99,7 @@ public:
     virtual void wake() noexcept {}
     [[nodiscard]] virtual u32 in_flight()
         const = 0;  ///< maximum number of frames between process() and commit
-    /// The pipeline's parameters, whether this stage reads them or not; empty if it has none.
+    /// The pipeline's parameters, whether this stage reads them or not; empty if the pipeline has none.
     [[nodiscard]] virtual const parameter_schema& parameters() const {
         static const parameter_schema nothing;
         return nothing;
@@ -129,7 +129,8 @@ public:
     /// The frame's number, from 0: the same in every stage and on every host.
     [[nodiscard]] u64 frame_number() const noexcept { return meta().frame_number; }
     /// The frame's position in the rings of this host, from 0. The position differs from the frame number
-    /// only if this host processes only some of another host's frames (instances of one stage on two hosts).
+    /// only if one stage has instances on two hosts, so that this host processes only a part of another
+    /// host's frames.
     [[nodiscard]] virtual u64 ring_sequence() const noexcept { return frame_number(); }
     /// The frame's time in seconds: frame_number / fps, so it depends only on the frame number.
     [[nodiscard]] f64 time_s() const noexcept { return meta().time_s; }
@@ -232,7 +233,7 @@ public:
     void set_hash(u64 hash) noexcept { set_hash(hash, "own"); }
     /// In finish(): calls body(k) for each k below `parts` and returns when all calls have returned. If the
     /// stage has several finish threads (description::finish_threads), the threads that have no frame to
-    /// finish run some of the parts. This shortens the time per frame when few frames are in flight. The
+    /// finish run some of the parts. If few frames are in flight, this shortens the time per frame. The
     /// assignment of parts to threads and their order are unspecified: the result must not depend on them.
     /// Exceptions from `body` propagate.
     virtual void in_parts(u32 parts, const std::function<void(u32 part)>& body) {
@@ -287,7 +288,7 @@ public:
     }
 
 protected:
-    /// Called before process(): destroys the object of the frame that used this place before.
+    /// Called before process(): destroys the object of the frame that used this lane before.
     void clear_local() noexcept { local_.clear(); }
 
 private:

@@ -94,7 +94,7 @@ public:
     /// Runs frames `first` to `first + frames - 1` in flight at the same time, as in a run: for each stage,
     /// process() of all these frames and then finish() of each. The test finds a stage that passes data from
     /// process() to finish() in a member, instead of in frame::local() or in memory of the frame's lane. Such
-    /// a stage mixes up the frames, so its hash() may differ from the one after run(). `frames` is at most
+    /// a stage mixes up the frames, so its hash() may differ from its hash() after run(). `frames` is at most
     /// the option in_flight. fill(frame_number) is called before each frame to fill the stand-ins. Afterwards
     /// read() returns the planes of the first frame.
     void run_in_flight(u64 first, u32 frames, const std::function<void(u64 frame_number)>& fill = {});
