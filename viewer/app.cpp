@@ -137,7 +137,7 @@ private:
         return open;
     }
 
-    // If nothing moves and there is no input, a few frames per second show as much as sixty.
+    // If nothing moves and there is no input, a few frames per second suffice.
     [[nodiscard]] u64 pace(u64 now) {
         const ImGuiIO& io = ImGui::GetIO();
         u64 moved = model_.picture.shown_frames + model_.picture.repainted + model_.events.events().size() +

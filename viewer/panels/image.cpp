@@ -291,7 +291,8 @@ private:
                         : fmt::format("x {} y {}", x, y);
     }
 
-    // Draws the text in that lower corner of the picture in which the mouse is not.
+    // Draws the text in the lower left corner of the picture or, if the mouse is near that corner, in the
+    // lower right one.
     void draw_picked(ImDrawList* d, ImVec2 at, ImVec2 end) const {
         if (picked_frame_ != ImGui::GetFrameCount()) return;
         ImGui::PushFont(theme::small_font());

@@ -105,8 +105,8 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     const f32 gap = px(6), width = high.x - low.x, height = high.y - low.y;
     const f32 left_end = left_end_of(panels, m, height);
     const f32 middle = low.x + width * s.main_split, below = low.y + height * left_end;
-    // This is the smallest usable width: in a narrower panel the values next to the parameters' sliders would
-    // be cut off.
+    // The panel gets at least 224 interface units of width: in a narrower panel the values next to the
+    // parameters' sliders would be cut off.
     const f32 foot_share = std::max(s.bottom_split, std::min(0.5F, px(224) / (middle - low.x)));
     const f32 foot = low.x + (middle - low.x) * foot_share;
     const auto show = [&](place where, f32 x0, f32 y0, f32 x1, f32 y1) {

@@ -35,8 +35,8 @@ struct picture_place {
 
 void draw_notes(const picture_model& p, const picture_place& at, ImDrawList* d);
 
-// Cells of the stages table; they are the same in the rows of this host and of remote hosts. Also the rows of
-// remote hosts.
+// The rows of remote hosts in the stages table, and the cells that are the same in the rows of this host and
+// of remote hosts.
 
 /// Returns the colour of a state: good for "running", bad for "failed", and so on.
 [[nodiscard]] ImU32 state_color(const std::string& state);

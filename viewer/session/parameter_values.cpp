@@ -113,7 +113,7 @@ void parameter_sync::forget(model& m) {
     m.schema = {};
     m.values.clear();
     m.values_changed = m.reset_values = false;
-    const u64 tickets = tickets_;  // kept, so that a reply that arrives later does not match a new ticket
+    const u64 tickets = tickets_;  // the count continues: a late reply must not match a new ticket
     *this = {};
     tickets_ = tickets;
 }

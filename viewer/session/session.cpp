@@ -36,7 +36,7 @@ void session::update(model& m, picture_store& store) {
     m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
     if (!m.chosen.empty()) {
         detach(m, run_phase::waiting, "");
-        m.run = {};  // this discards all data of the last run, because the user has chosen another one
+        m.run = {};  // discards all data of the last run, because the user has chosen another run
         options_.name = std::exchange(m.chosen, "");
         next_poll_ns_ = 0;
     }
@@ -144,7 +144,7 @@ void session::begin_with_block(model& m) {
     control_.ask_parameters_again();
 }
 
-// The control block stays mapped, so that it is detected if the run comes back.
+// The control block stays mapped, so that the session detects whether the run comes back.
 void session::detach(model& m, run_phase phase, const std::string& notice) {
     drop_tap(m, "");
     if (m.phase == run_phase::watching && !notice.empty())

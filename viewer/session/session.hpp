@@ -25,8 +25,8 @@ struct session_options {
     i32 supervisor = 0;  ///< pid of the `carousel run` process whose run is watched; 0: any run
 };
 
-/// Receives the pictures. Its interface does not depend on GL, so that the code that uses it can run without
-/// GL.
+/// Receives the pictures. The interface of this class does not depend on GL, so that code that uses the
+/// class can run without GL.
 class picture_store;
 
 class session {

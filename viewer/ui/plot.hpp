@@ -44,8 +44,8 @@ struct plot_spec {
 /// Draws the plot at ImGui's cursor, in an area of `size` pixels. `name` is for tests.
 void draw_plot(const char* name, const plot_spec& spec, ImVec2 size);
 
-/// Returns the line's value at x, which is that of its nearest point within `x_gap`; nullopt if there is no
-/// measurement.
+/// Returns the value of the line's point that is nearest to x, if that point is within `x_gap`; nullopt if
+/// there is no such point, or no measurement.
 [[nodiscard]] std::optional<f64> value_at(const plot_line& line, f64 x, f64 x_gap) noexcept;
 
 /// Returns a round step (1, 2 or 5 times a power of ten) that divides `span` into at most `parts` parts.

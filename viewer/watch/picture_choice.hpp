@@ -25,7 +25,8 @@ using carried_facts = std::vector<std::pair<std::string, std::string>>;
 /// if the capture time comes from a recording.
 [[nodiscard]] carried_facts carried_by(const carousel::session::newest_frame::about& frame,
                                        const ring::frame_format& format, u64 now);
-/// Returns the facts on one line, for example: exposure_ms 3.5 · camera "left". Returns "" if there are none.
+/// Returns the names and values on one line, for example: exposure_ms 3.5 · camera "left". Returns "" if
+/// there are none.
 [[nodiscard]] std::string line_of(const carried_facts& facts);
 
 // The choice of a picture (a plane of one ring, alone or next to a plane of another ring), and a description

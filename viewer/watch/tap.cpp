@@ -46,8 +46,8 @@ tap::~tap() {
     thread_.join();
 }
 
-// Enlarges the smaller of two pictures by the largest whole factor that fits, so that each of its pixels
-// stays visible.
+// Enlarges the smaller of two pictures, so that each of its pixels stays visible. The factor is the largest
+// integer with which the picture fits.
 void tap::lay_out() {
     places_.push_back(first_->about());
     if (compared_) {

@@ -79,8 +79,9 @@ public:
 
     /// Allocates memory for one frame.
     [[nodiscard]] taken_frame make_room();
-    /// Takes the newest frame if it is newer than the last one taken; if `only` is given, takes only that
-    /// frame. Returns false if there is no such frame at the moment, or if it was not read completely.
+    /// Takes the newest frame, unless this frame or a newer one was taken before. If `only` is given, takes
+    /// no frame other than number `only`. Returns false if there is no such frame at the moment, or if the
+    /// frame was not read completely.
     [[nodiscard]] bool take(taken_frame& to, u64 only = ring::any_ring_sequence);
     /// Returns true if that frame is in the ring or has not arrived yet, and false if it has already left the
     /// ring.
@@ -126,8 +127,8 @@ public:
     tap(const tap&) = delete;
     tap& operator=(const tap&) = delete;
 
-    /// If there is a frame newer than the last one, makes it the shown frame, requests the next one, and
-    /// returns true. Throws device_error.
+    /// If the tap has taken another frame since the last call, makes it the shown frame, requests the next
+    /// frame, and returns true. Throws device_error.
     [[nodiscard]] bool poll();
     /// Drops a frame that was taken and not shown yet, so that the next frame is one that is taken after this
     /// call.
@@ -186,7 +187,7 @@ private:
     shot front_, ready_, back_;  ///< shown; taken; being taken
     // Used only by the tap's thread.
     bool compared_leads_ = false;  ///< true if frames arrive in the compared ring first
-    u64 unpaired_since_ns_ = 0;    ///< since when no pair was found; 0: the last two frames were a pair
+    u64 unpaired_since_ns_ = 0;    ///< time since which no pair was found; 0: the last frames were a pair
     // Both threads use the members below, which the mutex protects.
     std::mutex mutex_;
     std::condition_variable wake_;

@@ -30,8 +30,8 @@ public:
     void close_incomplete();
     /// Returns the name that a client of the stream has chosen for itself (?viewer=), or "".
     [[nodiscard]] const std::string& viewer() const noexcept { return viewer_; }
-    /// Offers a new picture to the stream. If no picture is in transit, it is sent now; if one is, it is sent
-    /// after that one, unless a newer picture has been offered by then.
+    /// Offers a new picture to the stream. If no other picture is in transit, the new picture is sent now.
+    /// Otherwise it is sent after the picture in transit, unless a newer picture has been offered by then.
     void offer(const pictures::jpeg_ptr& picture);
 
 private:

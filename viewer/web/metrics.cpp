@@ -84,8 +84,8 @@ void stages(writer& w, const snapshot& s) {
                [](const stage& st) { return seconds(st.time.wait_turn_ns); });
 }
 
-// Metrics about the other hosts of the pipeline. The counters of those hosts' stages are not among them: each
-// host has them in its own metrics.
+// Metrics about the other hosts of the pipeline. The counters of those hosts' stages are not among them,
+// because each host reports these counters in its own metrics.
 void hosts(writer& w, const std::vector<host_report>& all) {
     if (all.empty()) return;
     w.family("carousel_host_up", "gauge", "1 while another host of the pipeline answers.");

@@ -81,7 +81,7 @@ public:
     /// Calls `fn` with the pixel of the last picture taken, in the format of pixel_json(). Returns false if
     /// too many requests are pending.
     [[nodiscard]] bool ask_pixel(u32 x, u32 y, on_pixel fn);
-    /// Selects the picture; the choice is used from the next picture on that is taken.
+    /// Selects the picture that the tap takes from now on.
     void show(const picture_request& request);
     [[nodiscard]] picture_status status();
 

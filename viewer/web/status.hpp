@@ -10,8 +10,8 @@
 namespace carousel::viewer::web {
 
 // A run's state as JSON, for the dashboard and for programs. The keys are stable: new keys may be added, but
-// if a key is removed or changes its meaning, "version" changes, too. The unit of a number is the end of its
-// key (_s, _ms, _bytes); shares are 0..1; unknown values are null.
+// if a key is removed or changes its meaning, "version" changes, too. The key of a number ends with its unit
+// (_s, _ms, _bytes); shares are 0..1; unknown values are null.
 // /status.json:
 //   version 2 · phase "waiting" | "running" | "ended" · notice: a sentence, "": no problem ·
 //   may_act: false if actions lack the token · problems [sentences], as in `carousel ps --json`

@@ -27,8 +27,9 @@ public:
     /// next frame, and drawing fewer pixels saves time, as it does if GL runs in software.
     explicit gl_paint(bool pixels_stay) : pixels_stay_(pixels_stay) {}
 
-    /// Paints a frame of w x h pixels. If the framebuffer keeps its pixels, paints only the boxes of
-    /// redraw::changed() and modifies `data` for that. Returns false if there was nothing to paint.
+    /// Paints a frame of w x h pixels. If the framebuffer keeps its pixels, paints only the boxes that
+    /// redraw::changed() returns, and restricts `data` to these boxes. Returns false if there was nothing to
+    /// paint.
     bool paint(ImDrawData* data, i32 w, i32 h, u64 picture_version, bool everything) {
         glViewport(0, 0, w, h);
         const ImU32 ground_color = theme::colors().panel;  // the window is cleared to the panels' colour, so

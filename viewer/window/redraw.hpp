@@ -28,7 +28,7 @@ public:
 
     /// Returns disjoint boxes that contain all differences from the last drawing. The caller must draw these
     /// boxes: they are recorded as drawn. `picture_version` identifies the contents of every texture except
-    /// the font's. If `everything` is false, only tiles that contain such a picture, or contained one, are
+    /// the font's. If `everything` is false, only tiles that show such a texture, or showed one before, are
     /// checked; the other tiles are checked in the next call with `everything` true.
     [[nodiscard]] std::vector<pixel_box> changed(const ImDrawData& data, u64 picture_version,
                                                  bool everything);

@@ -175,13 +175,13 @@ public:
         return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
     }
 
-    // If GL runs in software, it does not wait for a screen. Without this wait the viewer would then occupy a
-    // core that the pipeline needs.
+    // A software GL does not wait for a screen, so without this wait the viewer would occupy a core that the
+    // pipeline needs.
     void pace(u64 every_ns) override {
         if (hidden()) every_ns = std::max(every_ns, 6 * frame_ns);
         if (every_ns <= 2 * frame_ns) return window::pace(every_ns);
-        const u64 now = now_ns();  // nothing changes until then, so the viewer sleeps, and only input wakes
-                                   // it earlier
+        const u64 now = now_ns();  // nothing changes before next_ns_, so the viewer sleeps until that time,
+                                   // and only input wakes it earlier
         if (now < next_ns_) glfwWaitEventsTimeout(static_cast<f64>(next_ns_ - now) / 1e9);
         next_ns_ = std::max(now_ns(), std::min(next_ns_, now + every_ns)) + every_ns;
     }
