@@ -23,7 +23,8 @@ u64 nanoseconds(f64 seconds) { return static_cast<u64>(std::max(0.0, seconds) * 
 
 constexpr u64 silence_ns = 3 * ns_per_s;
 
-/// An observer compares its clock with heartbeats and leases in the block, so both must use the same clock.
+/// An observer compares its clock with heartbeats and leases in the block, so the observer and the run must
+/// use the same clock.
 record with_same_clock(record r) {
     if (const i64 shift = clock_shift_ns(own_clock(), r.clock); shift != 0)
         throw config_error(

@@ -22,7 +22,8 @@ class client {
 public:
     /// Error messages name the pipeline and its supervisor's pid.
     explicit client(const record& r);
-    /// Connects to the process that listens at that path; error messages call it "the supervisor".
+    /// Connects to the process that listens at `socket_path`; error messages call this process "the
+    /// supervisor".
     client(std::string socket_path, std::string run_id);
 
     /// Sends a request and returns the answer, which may be a refusal (request_message.hpp). The request
@@ -71,12 +72,13 @@ struct observation {
 class observer {
 public:
     enum class access : u8 { poll, take_leases };
-    /// Throws shm_error if there is no control block (yet), or none of this version; config_error if the run
-    /// uses another clock.
+    /// Throws shm_error if there is no control block (yet), or if it has another version; config_error if the
+    /// run uses another clock.
     explicit observer(record r, access a = access::poll);
 
-    /// Checks for a supervisor, a change of supervisor, the end of the run and a rebuilt block. The old
-    /// block stays mapped until the rebuilt one is found. To be called a few times per second.
+    /// Checks whether the run has a supervisor, has another supervisor than before, has ended, or has a
+    /// rebuilt block. The old block stays mapped until the rebuilt one is found. To be called a few times per
+    /// second.
     [[nodiscard]] observation poll();
     /// Record of the current supervisor.
     [[nodiscard]] const record& run() const noexcept { return run_; }

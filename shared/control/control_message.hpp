@@ -1,8 +1,8 @@
 #pragma once
 // Every message that a process sends to a supervisor over DIR/control.sock: {"type": "...", fields}, one
-// struct per type, listed here. Every answer has the key "ok". If its value is true, the answer has the
-// fields of the struct that the comment of the message names; if it is false, the answer has the reason for
-// the refusal (request_message.hpp).
+// struct per type, listed here. Every answer has the key "ok". If the value is true, the answer also has the
+// fields of an answer struct, which the comment of the message names. If the value is false, the answer has
+// the reason for the refusal (request_message.hpp).
 
 #include <variant>
 

@@ -3,8 +3,8 @@
 // program with a port. The memory is requested by one message over the control socket; the answer is checked
 // against the run's control block before it is used.
 // The connection stays open as long as this object exists. When the connection closes, the supervisor frees
-// the place in the ring's latest groups; this also works after a kill, and if a forked child outlives the
-// process. May be used from any thread, by one thread at a time.
+// the place in the ring's latest groups; this also works if the process is killed, or if a forked child
+// outlives the process. May be used from any thread, by one thread at a time.
 
 #include <memory>
 #include <string>

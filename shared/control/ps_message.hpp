@@ -32,7 +32,8 @@ struct ps_stage {
     std::optional<f64> age_s;
     std::optional<u32> restarts;
     std::optional<std::string> last_exit;
-    std::optional<f64> frames_per_second;  ///< this figure and those up to wait_turn are of the whole stage
+    /// this figure and the following ones, up to wait_turn, are those of the whole stage
+    std::optional<f64> frames_per_second;
     std::optional<u64> frames;
     /// shares of the time in the last seconds
     std::optional<f64> busy, wait_input, wait_output, wait_own, wait_turn;
@@ -47,8 +48,9 @@ struct ps_stage {
     /// How the process accesses rings on another GPU: "trying", "mapping", "copy"; none: there are no such
     /// rings.
     std::optional<std::string> reach;
-    std::optional<bool> inputs_guarded;  ///< none: a source, or not known yet
-    std::optional<bool> output_guarded;  ///< gaps follow the slots; none: a sink, or not known yet
+    std::optional<bool> inputs_guarded;  ///< none: the stage is a source, or this is not known yet
+    /// a gap follows each slot; none: the stage is a sink, or this is not known yet
+    std::optional<bool> output_guarded;
     /// Protection of the control block against the stage's own code: "keys", "pages", "none"; none: not
     /// known.
     std::optional<std::string> block_guard;

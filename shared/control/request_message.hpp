@@ -73,8 +73,8 @@ struct trace_file_request {
     std::string host;   ///< "": the host whose supervisor gets the request
     u64 id = 0;         ///< 0: starts a trace
     bool stop = false;  ///< requests that the trace ends and the file is written; may be sent again
-    u64 at = 0;         ///< byte offset of the requested part; an offset at or past the end of the file
-                        ///< removes the file
+    u64 at = 0;  ///< byte offset of the requested part; if the offset is at or past the end of the file, the
+                 ///< file is removed
 };
 BOOST_DESCRIBE_STRUCT(trace_file_request, (), (host, id, stop, at))
 /// Ends the run; frames in flight are delivered.
@@ -84,7 +84,7 @@ struct end_request {
     bool as_interrupt = false;  ///< counts as Ctrl-C: a second Ctrl-C ends the run at once
 };
 BOOST_DESCRIBE_STRUCT(end_request, (), (as_interrupt))
-/// Rebuilds memory and words, as after the death of an owner of ring memory; for tests without a GPU.
+/// Rebuilds memory and words as if a process that owns ring memory had died; for tests without a GPU.
 struct rebuild_request {
     static constexpr const char* type = "rebuild";
 };
@@ -114,20 +114,22 @@ struct inject_request {
 };
 BOOST_DESCRIBE_STRUCT(inject_request, (), (stage, fault))
 
-/// Applies a changed pipeline file to the running pipeline: reload_answer, which is sent after the last stage
-/// has been restarted. Without a text: waits for the end of the reload in progress.
+/// Applies a changed pipeline file to the running pipeline. The answer is a reload_answer, which is sent
+/// after the last stage has been restarted. Without a text: waits for the end of the reload in progress.
 struct reload_request {
     static constexpr const char* type = "reload";
     static constexpr field_rules rules{.sparse = true};
-    std::string text;                                   ///< of the pipeline file
-    std::string programs;                               ///< folder of Carousel's own programs
-    nlohmann::json replies = nlohmann::json::object();  ///< of the stages' programs (spec/describe.hpp)
-    bool restart_all = false;                           ///< also the stages without a changed key
-    std::string successor;  ///< program that then replaces the supervisor's; "": none
+    std::string text;      ///< of the pipeline file
+    std::string programs;  ///< folder of Carousel's own programs
+    /// replies of the stages' programs (spec/describe.hpp)
+    nlohmann::json replies = nlohmann::json::object();
+    /// also restarts the stages whose keys have not changed
+    bool restart_all = false;
+    std::string successor;  ///< program that replaces the supervisor's program after the reload; "": none
 };
 BOOST_DESCRIBE_STRUCT(reload_request, (), (text, programs, replies, restart_all, successor))
 /// Delivers the frames in flight, and then continues as a new run of the program `successor` at the next
-/// frame: verdict.
+/// frame. The answer is a verdict.
 struct continue_request {
     static constexpr const char* type = "continue";
     std::string successor;
@@ -192,25 +194,25 @@ struct parameter_state {
     ring::parameter_schema schema;                     ///< empty: this pipeline has no parameters
     nlohmann::json values = nlohmann::json::object();  ///< values of future frames, by parameter name
     u64 number = 0;                                    ///< changes since the start
-    u64 from = 0;                                      ///< first frame of the newest set
+    u64 from = 0;                                      ///< first frame to which the newest values apply
     std::string message = {};                          ///< result of "set"; "" in the answer to "parameters"
 };
 
-// The supervisor's answer to {"type": "reload"}. Refusals have the form of a verdict, and have changed
-// nothing.
+// The supervisor's answer to {"type": "reload"}. A refusal has the form of a verdict; a refused request has
+// changed nothing.
 
-/// A key of the pipeline file that the run has taken over.
+/// A changed key of the pipeline file; the run now uses the new value.
 struct reloaded_key {
-    std::string stage;  ///< "": of [pipeline] or [parameters]
+    std::string stage;  ///< "": the key belongs to [pipeline] or [parameters]
     std::string key;
     nlohmann::json from, to;
-    bool live = false;  ///< false: it needed a restart of the stage
+    bool live = false;  ///< false: the change required a restart of the stage
 };
 BOOST_DESCRIBE_STRUCT(reloaded_key, (), (stage, key, from, to, live))
 struct restarted_stage {
     std::string stage;   ///< "fragment.1"
-    i32 old_pid = 0;     ///< 0: it had no process
-    i32 pid = 0;         ///< 0: it has none, because it is down, done or has failed
+    i32 old_pid = 0;     ///< 0: the stage had no process
+    i32 pid = 0;         ///< 0: the stage has no process, because it is down, is done or has failed
     std::string state;   ///< as in `ps`
     bool ready = false;  ///< false: its process failed at the start, and the later stages were not restarted
 };
@@ -218,7 +220,8 @@ BOOST_DESCRIBE_STRUCT(restarted_stage, (), (stage, old_pid, pid, state, ready))
 struct reload_answer {
     std::vector<reloaded_key> keys;
     std::vector<restarted_stage> restarted;
-    std::vector<std::string> pending;  ///< stages that keep their old process, because one before them failed
+    /// stages that keep their old process, because an earlier stage failed to restart
+    std::vector<std::string> pending;
     bool ok = true;
     std::string message;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Messages of a stage, a port's program or the process that owns `ipc` memory to a supervisor over
-// DIR/control.sock; "type" names the struct (control_message.hpp). A hello is answered with an
+// Messages that a supervisor receives over DIR/control.sock from a stage, from a port's program, or from the
+// process that owns `ipc` memory; "type" names the struct (control_message.hpp). A hello is answered with an
 // attach_message; a return message and an owner message are each answered with a welcome_message. Each of
 // them may be refused instead (request_message.hpp), with "later": true if a retry can succeed. A program
 // that sends a hello for a port sends its own pidfd, too: SO_PEERCRED reports pid 0 for a process in another

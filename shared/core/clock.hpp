@@ -14,7 +14,7 @@ inline constexpr u64 ns_per_us = 1'000;
 inline constexpr u64 ns_per_ms = 1'000'000;
 inline constexpr u64 ns_per_s = 1'000'000'000;
 
-/// Seconds in nanoseconds; 0 for a negative number.
+/// Converts seconds to nanoseconds; returns 0 for a negative number.
 [[nodiscard]] constexpr u64 nanoseconds_of(f64 seconds) noexcept {
     return seconds > 0 ? static_cast<u64>(seconds * static_cast<f64>(ns_per_s)) : 0;
 }

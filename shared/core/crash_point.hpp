@@ -37,13 +37,13 @@ enum class crash_point : u8 {
     standing_by,  ///< a standby has reported ready, and sleeps
     took_over,    ///< a standby has become the holder of its seat, and has leased nothing yet
     // a frame: lease
-    job_chosen,         ///< a frame is chosen, the job word is still IDLE
-    job_opened,         ///< the job word is OPEN, nothing is leased yet
-    sequence_leased,    ///< (source) the frame's number is LEASED
-    input_leased,       ///< one input is LEASED
-    slot_filled,        ///< an output slot is FILL, its header is still the previous frame's
-    parameters_chosen,  ///< (source) the frame number has its parameter set, the header is still the previous
-                        ///< frame's
+    job_chosen,       ///< a frame is chosen, the job word is still IDLE
+    job_opened,       ///< the job word is OPEN, nothing is leased yet
+    sequence_leased,  ///< (source) the frame's number is LEASED
+    input_leased,     ///< one input is LEASED
+    slot_filled,      ///< an output slot is FILL, its header is still the previous frame's
+    /// (source) a parameter set is assigned to the frame number, the header is still the previous frame's
+    parameters_chosen,
     header_written,
     // a frame: work and hand-over
     clock_started,   ///< the deadline runs, nothing is enqueued yet
@@ -77,7 +77,7 @@ enum class crash_point : u8 {
     leaving,   ///< exit is expected from now on
     // the supervisor: starting a stage, retiring a process, taking over a run
     entry_prepared,   ///< an entry is STARTING, its seat still names the previous entry
-    entry_appointed,  ///< the seat names an entry that no process has been given yet
+    entry_appointed,  ///< the seat names an entry that is not assigned to a process yet
     stage_spawned,    ///< a process that the supervisor has not recorded is running
     entry_doomed,     ///< the dead process's entry is DOOMED, its words are not revoked yet
     words_revoked,    ///< no job of the dead process can commit, its frames are still leased
@@ -93,7 +93,7 @@ enum class crash_point : u8 {
     account_written,    ///< a ledger's new account is written next to the old account, which is still valid
     account_saved,      ///< the new account is valid, the space of the folded records is not released yet
     reload_intended,    ///< a reload is saved for the next supervisor, the plan is still the old one
-    plan_replaced,      ///< the new plan is saved, nothing of it is done yet
+    plan_replaced,      ///< the new plan is saved, none of its changes is made yet
     count_
 };
 [[nodiscard]] std::string_view name_of(crash_point point) noexcept;

@@ -43,8 +43,8 @@ namespace carousel {
 /// reached, or -1 with errno set, which is never EINTR. Any thread.
 int poll_until(pollfd* fds, std::size_t count, u64 deadline_ns) noexcept;
 
-/// Like poll_until(), for one descriptor. Returns which of the events in `wanted` and of POLLHUP, POLLERR and
-/// POLLNVAL have occurred, or 0 when the deadline is reached. A negative `fd` has no events.
+/// Like poll_until(), for one descriptor. Returns the events that have occurred, of those in `wanted` and of
+/// POLLHUP, POLLERR and POLLNVAL. Returns 0 when the deadline is reached. A negative `fd` has no events.
 [[nodiscard]] short events_of(int fd, short wanted, u64 deadline_ns = 0) noexcept;
 
 /// Returns the contents of a file, or nothing with errno set if it can't be opened or read. A file error

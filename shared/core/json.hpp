@@ -57,8 +57,8 @@ struct nlohmann::adl_serializer<T> {
 
 namespace carousel {
 
-/// Reads `object[key]` into `into`. Returns false, and leaves `into` unchanged, if `object` is not an object,
-/// has no such key, or the value is of another type or out of the type's range.
+/// Reads `object[key]` into `into`. Returns false, and leaves `into` unchanged, if `object` is not an object
+/// or has no such key, or if the value has another type or is out of the type's range.
 template <typename T>
 bool read_member(const nlohmann::json& object, const char* key, T& into) {
     try {

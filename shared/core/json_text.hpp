@@ -27,7 +27,8 @@ inline constexpr u32 max_json_depth = 64;
 inline constexpr u32 max_settings_depth = 16;
 
 /// The limits per kind of channel. A request may be forwarded to the supervisor of another host and be saved
-/// in a document of the run, so each channel has larger limits than the one before it.
+/// in a document of the run, so the limits of each channel below are larger than those of the channel above
+/// it.
 namespace json_channel {
 inline constexpr json_limits message{200 * 1024, 32};  ///< one datagram of a local socket, or one HTTP body
 inline constexpr json_limits host_message{std::size_t{16} << 20U, 48};  ///< message between two supervisors

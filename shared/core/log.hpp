@@ -18,7 +18,7 @@ enum class level { debug, info, warning, error };
 [[nodiscard]] std::string_view prefix_of(level at) noexcept;
 /// The level of a line, by its prefix. A line without a prefix, for example of another program, is `info`.
 [[nodiscard]] level level_of(std::string_view line) noexcept;
-/// The last line of a program's output, without the prefix of an error.
+/// The last line of a program's output, without the prefix that marks an error.
 [[nodiscard]] std::string_view last_line_of(std::string_view output) noexcept;
 
 /// Messages below this level are dropped. CAROUSEL_LOG=debug|info|warning|error sets this level at the start;

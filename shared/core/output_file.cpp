@@ -171,7 +171,7 @@ int open_output(const output_target& to) noexcept {
 }
 
 // The user's descriptor may be blocking, and its flags are shared with other processes. So no write may
-// block: when poll() reports POLLOUT, a pipe accepts PIPE_BUF bytes at once, and no more than these are
+// block: when poll() reports POLLOUT, a pipe accepts PIPE_BUF bytes at once, so at most PIPE_BUF bytes are
 // written.
 int write_output(int fd, std::span<const std::byte> bytes) noexcept {
     if (!waits_for_a_reader(fd)) return write_whole(fd, bytes.data(), bytes.size()) ? 0 : errno;

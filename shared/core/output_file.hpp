@@ -55,9 +55,9 @@ struct output_target {
 
 /// Writes `parts`, in order, to `path` by the rules above. `wanted` is called immediately before the rename
 /// (or before opening the target, if it is written in place); if `wanted` returns false, the target is not
-/// written. The file is not synced, so this protects against a killed process, but not against a power
-/// failure. Returns 0 or the error number; after an error a regular file is unchanged. May be called from any
-/// thread; several threads may write different paths concurrently.
+/// written. The file is not synced, so the rename protects the file if the process is killed, but not at a
+/// power failure. Returns 0 or the error number; after an error a regular file is unchanged. May be called
+/// from any thread; several threads may write different paths concurrently.
 [[nodiscard]] int write_output_file(const std::string& path,
                                     std::initializer_list<std::span<const std::byte>> parts,
                                     const std::function<bool()>& wanted = {});

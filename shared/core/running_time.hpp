@@ -42,7 +42,7 @@ private:
 
 /// Returns the start time `since` of a deadline, moved later by a gap that ended at `now`. The result is not
 /// later than `now`, because the deadline may have started within the gap or after it, for example when the
-/// process handled what it found on waking.
+/// process, running again, handled the events that it found.
 [[nodiscard]] constexpr u64 later_by_gap(u64 since, u64 gap, u64 now) noexcept {
     return std::max(since, std::min(since + gap, now));
 }

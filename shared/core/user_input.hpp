@@ -38,9 +38,9 @@ namespace carousel {
 
 /// Returns the candidate that the user probably meant, or "" if there is none. If `word` was renamed and its
 /// new name is a candidate, this is the new name. If not, it is the candidate nearest to `word` (regardless
-/// of case) if the distance is at most a third of the word's length (but one edit is always allowed), or a
-/// candidate that begins with `word` if the word has 3 characters or more. If several candidates are equally
-/// near, it is the first of them.
+/// of case), provided that the distance is one edit or at most a third of the word's length. If no candidate
+/// is that near, and `word` has 3 characters or more, it is a candidate that begins with `word`. Of several
+/// equally near candidates, the first is returned.
 [[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 /// Returns "; did you mean \"X\"?" for the end of a message, or "" if no candidate is near.

@@ -37,7 +37,8 @@ u32 tracebacks_in(const std::string& folder) {
 
 }  // namespace
 
-// For the members that are not listed, the JSON form differs from the usual JSON form of their types.
+// The members that are not listed here are written in a JSON form that differs from the usual form of their
+// types.
 BOOST_DESCRIBE_STRUCT(dead_letter::asset, (), (name, bytes))
 BOOST_DESCRIBE_STRUCT(dead_letter, (),
                       (stage, program, python, attempts, width, height, in_flight, fps, asked_device, folder,

@@ -230,9 +230,9 @@ public:
     /// Maps shared memory. If the memory is mapped for reading, a write to it faults the writing process and
     /// no other process. Such a mapping is not available for `ipc` memory, and for host memory on a GPU
     /// without cudaHostRegisterReadOnly; then the memory is mapped for writing, and read_only() is false.
-    /// Memory in pieces is mapped with gaps. The exception is host memory on a GPU that uses other addresses
-    /// for it than the CPU; then has_gaps() is false. Throws device_error with the reason (for example, if
-    /// the GPUs have no peer access, if the device is wrong, or if the owner has died).
+    /// Memory in pieces is mapped with gaps, except host memory on a GPU whose addresses of this memory
+    /// differ from those of the CPU; in this case has_gaps() is false. Throws device_error with the reason
+    /// (for example, if the GPUs have no peer access, if the device is wrong, or if the owner has died).
     [[nodiscard]] virtual std::unique_ptr<mapping> map(const memory_handle& handle, access wanted) = 0;
     /// Allocates zeroed memory on the device, which is private to this process. For set-up only, because an
     /// allocation may synchronise the device.
@@ -255,10 +255,10 @@ public:
 void bind_thread(const context& to);
 
 /// Saves the calling thread's current CUDA context, and makes it current again in the destructor. This is
-/// needed because calls in between may make another context current, while the program to which the thread
-/// belongs works on another GPU. If the thread had no context, it keeps the context that the calls have made
-/// current, because without a context the next launch of the program in this thread would go to GPU 0. No
-/// effect if the driver is not loaded in this process.
+/// needed because calls made while this object exists may make another context current, although the program
+/// that owns the thread works on another GPU. If the thread had no context, it keeps the context that the
+/// calls have made current, because without a context the next launch of the program in this thread would go
+/// to GPU 0. No effect if the driver is not loaded in this process.
 class kept_thread {
 public:
     /// If `wanted` is false, the object has no effect; this is for calls that do not use a GPU.

@@ -27,7 +27,7 @@ inline constexpr u32 canary_whole = 0, canary_damaged = 1;
 
 /// A check is divided into parts, which run concurrently on a GPU; each part has its own result word. A part
 /// writes its word only if it finds damage, because one store to host memory per launch would cost more than
-/// the check itself. The check has run when the event that was recorded after it is complete.
+/// the check itself. When the event that was recorded after the check is complete, the check has run.
 inline constexpr u32 canary_parts = 32, canary_part_words = canary_words / canary_parts;
 struct canary_check {
     u32 part[canary_parts];

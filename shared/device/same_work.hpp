@@ -24,8 +24,9 @@ struct kernel_launch {
     const void* kernel = nullptr;  ///< the function's address on the host
     std::array<u32, 3> blocks{1, 1, 1}, threads{1, 1, 1};
     u32 shared_bytes = 0;
-    bool overlaps = false;  ///< true if the kernel may begin before its predecessor has ended; then the
-                            ///< kernel itself waits for it
+    /// true if the kernel may begin before its predecessor has ended; in this case the kernel itself waits
+    /// for the predecessor
+    bool overlaps = false;
     std::array<argument, most> arguments{};
     u32 count = 0;  ///< number of arguments
 };
@@ -39,9 +40,9 @@ struct kernel_launch {
 // Arguments. A kernel reads its arguments from constant memory, as in any other launch: no kernel has to
 // change, and a stage that does not run as a graph has no extra cost. Arguments that differ from those of the
 // previous frame are set in the graph's nodes. Three other designs were rejected. A descriptor that the first
-// node copies to GPU memory, where kernels read it, takes less host time but more GPU time, which is the
-// bottleneck (for nine launches with all arguments new, on an H100: 18.8 us of host time and 14.0 us of GPU
-// time with nodes, 10.3 us and 17.6 us with a descriptor; tests/device/cuda/graph_cost.cu). One graph for
+// node copies to GPU memory, where kernels read it, takes less host time but more GPU time, and GPU time is
+// the bottleneck (for nine launches with all arguments new, on an H100: 18.8 us of host time and 14.0 us of
+// GPU time with nodes, 10.3 us and 17.6 us with a descriptor; tests/device/cuda/graph_cost.cu). One graph for
 // each combination of slots does not suffice, because a frame's parameters, for example the camera, change as
 // well. Capturing each frame again costs as much as launching its kernels. Check. The launches of every frame
 // are compared with those of the first frame: their number, their kernels and their sizes must be equal.
@@ -72,12 +73,13 @@ public:
         kernel_launch launch;          ///< the launch, except the addresses of its arguments
         std::vector<std::byte> bytes;  ///< the arguments' values
         std::vector<void*> arguments;  ///< addresses of the values in `bytes`
-        bool changed = false;          ///< an argument has changed; the code that runs the launch clears it
+        /// an argument has changed; the code that runs the launch clears this flag
+        bool changed = false;
     };
     /// Begins a frame.
     void begin();
-    /// Adds the frame's next launch. Throws error if it differs from the corresponding launch of the first
-    /// frame.
+    /// Adds the frame's next launch. Throws error if this launch differs from the corresponding launch of the
+    /// first frame.
     void add(const kernel_launch& k);
     /// Throws error if the frame had fewer launches than the first one.
     void end();

@@ -155,8 +155,8 @@ plane plane_from_json(const nlohmann::json& j) {
     return p;
 }
 
-/// Covers all enumerators from the first to the last, so that a type that is added to the enum can be written
-/// here.
+/// Covers all enumerators from the first to the last, so that the functions here accept and list every
+/// element type.
 template <typename F>
 void for_each_element(F&& each) {
     for (u32 e = 0; e <= static_cast<u32>(element::bool_); ++e) each(static_cast<element>(e));

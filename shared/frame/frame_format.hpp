@@ -71,13 +71,14 @@ struct frame_format {
     [[nodiscard]] static frame_format from_json(std::string_view text);  ///< throws config_error
 };
 
-/// Throws config_error with both descriptions unless `offered` has the type and every plane of `expected`
-/// with equal element types, shapes and strides (an expected extent of 0 matches any extent).
+/// Throws config_error, which contains both descriptions, unless `offered` has the same type as `expected`
+/// and contains every plane of `expected` with the same element type, shape and strides (an expected extent
+/// of 0 matches any extent).
 void require_format(const frame_format& offered, const frame_format& expected, std::string_view consumer,
                     std::string_view producer);
 
 // The text form of a plane: "u8[720,1280,4]", an element type and its extents, the slowest first. Pipeline
-// files use it to declare what a port writes, and programs to declare what they expect.
+// files use this form to declare what a port writes; programs use it to declare what they expect.
 
 /// Throws config_error, which quotes `text` and states what is expected.
 [[nodiscard]] plane plane_from_text(const std::string& name, std::string_view text);

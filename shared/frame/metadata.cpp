@@ -24,8 +24,8 @@ bool is_key(std::string_view key) noexcept {
     });
 }
 
-/// Returns the length in bytes of the UTF-8 sequence at the beginning of a text; 0: it is not valid, or a
-/// control character.
+/// Returns the length in bytes of the UTF-8 sequence at the beginning of a text; 0: the sequence is not
+/// valid, or is a control character.
 std::size_t utf8_char_bytes(std::string_view text) noexcept {
     const auto at = [&](std::size_t k) { return static_cast<u8>(text[k]); };
     const u8 first = at(0);
@@ -65,7 +65,7 @@ std::string_view as_text(std::span<const std::byte> bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Returns a value of that kind and length; empty if the bytes are not valid for it.
+/// Returns a value of that kind and length; empty if the bytes are not valid for that kind.
 std::optional<metadata_value> value_of(u8 kind, std::span<const std::byte> bytes) noexcept {
     switch (kind) {
         case 1:

@@ -20,9 +20,9 @@ namespace carousel::ring {
 // process(); the entries are final at SUBMITTED. Readers: any process that holds a lease. The bytes come from
 // another process: a reader parses them entry by entry, stops at the first invalid entry, and never reads
 // past the bytes in use.
-// A join takes the first input's entries, and then from each further input, in order, the entries whose key
-// is not present yet. Entries for which there is no room are omitted and counted in the header; the count is
-// passed on with the frame.
+// A join takes all entries of the first input. From each further input, in order, it takes the entries whose
+// key is not present yet. Entries for which there is no room are omitted and counted in the header; the count
+// is passed on with the frame.
 
 inline constexpr u32 max_metadata_key = 63;
 
@@ -106,8 +106,7 @@ void set_used(shm::used_extents& used, const frame_format& f, std::string_view p
 struct frame_facts : shm::frame_meta {
     u64 ring_sequence = 0;
     u32 metadata_omitted = 0;
-    std::vector<std::byte> parameters = {};  ///< the parameter set of the run with which the frame was made;
-                                             ///< empty: none
+    std::vector<std::byte> parameters = {};  ///< the parameter set with which the frame was made; empty: none
     std::vector<std::byte> metadata = {};    ///< frame/metadata.hpp
     shm::used_extents used = {};
     /// frame numbers of the sampled inputs of the frame's producer, or shm::no_sampled_frame

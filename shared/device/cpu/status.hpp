@@ -57,8 +57,8 @@ inline void plant_canary(u64* at, u64 key) noexcept {
     for (u32 i = 0; i < canary_words; ++i) at[i] = canary_word(key, i);
 }
 
-/// Checks one part. Returns the word for that part in canary_step::found: canary_whole, or the position of
-/// the first damage.
+/// Checks one part. Returns the word that canary_step::found gets for that part: canary_whole, or the
+/// position of the first damage.
 [[nodiscard]] inline u32 check_canary(const u64* at, u64 key, u32 part) noexcept {
     const u32 begin = part * canary_part_words, end = begin + canary_part_words;
     u64 differ = 0;

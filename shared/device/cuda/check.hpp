@@ -16,8 +16,8 @@ namespace carousel::device::cuda {
 [[noreturn]] void fail_setup(cudaError_t status, const char* call, std::string_view device);
 /// Throws cuda_error. Clears the thread's last error.
 [[noreturn]] void fail_run(cudaError_t status, const char* call, std::string_view device);
-/// For destructors: logs the failure, unless the process is exiting, or the status is a fault, which has
-/// already been thrown.
+/// For destructors: logs the failure. Logs nothing if the process is exiting, or if the status is a fault,
+/// because every fault has already been thrown.
 void log_failure(cudaError_t status, const char* call) noexcept;
 
 }  // namespace carousel::device::cuda

@@ -4,8 +4,8 @@
 // stream has ended. It begins when each block of the predecessor has either called let_next_begin() or ended.
 // Before the kernel accesses memory that the predecessor writes or reads, it calls wait_for_last(), which
 // returns when the predecessor has ended and its writes are visible. (If a kernel does not call it, a comment
-// there states the reason.) EACH block must call wait_for_last(), even a block without work: if a kernel
-// ended without waiting, its successor could begin before its predecessor has ended.
+// in the kernel states the reason.) EACH block must call wait_for_last(), even a block without work: if a
+// kernel ended without waiting, its successor could begin before its predecessor has ended.
 
 #include <cuda_runtime.h>
 
