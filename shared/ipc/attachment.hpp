@@ -46,9 +46,9 @@ public:
     /// False in a forked child, which has no mapping and must not give back objects that its parent holds.
     [[nodiscard]] bool is_here() const noexcept { return owner_.is_this(); }
     [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
-    /// Returns the place of the primitive. If it does not exist, waits up to wait_s until the holder has
-    /// created it. Throws config_error if the primitive has another shape, or if it can't be created because
-    /// there is no room or no holder.
+    /// Returns the place of the primitive. If the primitive does not exist, waits up to wait_s until the
+    /// holder has created it. Throws config_error if the primitive has another shape, or if it can't be
+    /// created because there is no room or no holder.
     [[nodiscard]] u32 place(const std::string& name, const shape& wanted);
 
 private:

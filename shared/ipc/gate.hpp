@@ -56,9 +56,9 @@ inline constexpr u64 no_deadline_ns = ~u64{0} - gate_grace_ns;  ///< never expir
 /// For the holder: closes gates that were not closed in time.
 void close_overdue(gate_row& row, u64 now_ns);
 
-// One wait of a stream for a permit. This code determines the result of the wait, and it determines which
-// call gives the permit back; it uses neither the stream nor the thread (both are in cuda/stream_gates.hpp).
-// A process guards each of its waits by a mutex; other processes see only the words of the gate and of the
+// One wait of a stream for a permit. This code determines the result of the wait, and also which call gives
+// the permit back. The code uses neither the stream nor the thread (both are in cuda/stream_gates.hpp). A
+// process guards each of its waits by a mutex; other processes see only the words of the gate and of the
 // semaphore. The functions are called in this order: open(); request_permit(), when the stream has reached
 // the wait; decide(), when the thread has left the line. drop() may be called at any time: after the kernels,
 // in stream order, or when the permit is no longer needed. A crash at any point leaves the states that

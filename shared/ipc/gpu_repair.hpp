@@ -4,8 +4,8 @@
 //
 // Only one repair process runs at a time, over all incarnations of the holder, because a tally records only
 // the last loss (words.hpp). The id of that process is stored in the space before the process gets its
-// instructions. The next repair process starts when that process has ended. A holder that takes over first
-// ends the process whose id is stored there.
+// instructions. The next repair process starts when that process has ended. When a holder takes the space
+// over, it first ends the process whose id is stored in the space.
 //
 // clang-format off
 // step                                      | a crash of the holder right after it | repaired by

@@ -110,7 +110,7 @@ private:
     using held::held;
 };
 
-/// The use of a pool; not a snapshot, because other processes continue meanwhile.
+/// How much of a pool is in use; not a snapshot, because other processes change the pool while it is read.
 struct pool_state {
     u64 bytes = 0, free_bytes = 0;
     u64 largest_free_bytes = 0;  ///< longest free run, which is the most that one acquire() can get

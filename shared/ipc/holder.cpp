@@ -50,7 +50,8 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
         throw shm_error(fmt::format("holding the space \"{}\": epoll_create1: {}", name, errno_text(errno)));
     const std::optional<hold_record> left = read_record(place_);
     std::error_code ignored;
-    // a dead holder has left it: no other holder is alive, because this process has the lock
+    // removes the socket that a dead holder may have left: no other holder is alive, because this process has
+    // the lock
     std::filesystem::remove(place_.socket(), ignored);
     listener_ = shm::listen_at(place_.socket());
     watch(listener_);
@@ -84,7 +85,8 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
 
 holder::~holder() {
     try {
-        remove_disconnected();         // so that the space is not kept because of a client that has just left
+        // so that a client that has just left is not a reason to keep the space
+        remove_disconnected();
     } catch (const std::exception&) {  // if this fails, the folder remains for the next holder
     }
     std::error_code ignored;
@@ -98,7 +100,7 @@ void holder::acquire_lock() {
         make_place_folder(place_);
         lock_ = shm::lead_folder(place_.folder);
         if (lock_) return;
-        // another holder has removed the folder when it exited
+        // another holder removed the folder when that holder exited
         if (errno == ENOENT || errno == ESTALE) continue;
         if (errno != EWOULDBLOCK)
             throw shm_error(
@@ -112,7 +114,8 @@ void holder::acquire_lock() {
 void holder::watch(const shm::unique_fd& fd) const {
     epoll_event e{};
     e.events = EPOLLIN;
-    // Closing the descriptor removes it from epoll again, because there is no other reference.
+    // Closing the descriptor removes it from epoll again, because there is no other reference to the open
+    // file.
     (void)::epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &e);
 }
 
@@ -128,7 +131,7 @@ void holder::take_over(const hold_record& left) {
             adoption_patience_ns / ns_per_s));
 }
 
-// Called once this holder has the memory: writes the record and checks each client.
+// Called when this holder has received the memory: writes the record and checks each client.
 void holder::begin() {
     write_record(place_, {::getpid(), memory_->block().id});
     const u64 incarnations = load(memory_->block().holder);
@@ -228,8 +231,8 @@ void holder::accept() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-            // This happens, for example, if this process has no free descriptor. Clients wait meanwhile. The
-            // listener is not watched for some time, so that it does not wake this loop repeatedly.
+            // accept4() fails, for example, if this process has no free descriptor. Clients wait meanwhile.
+            // The listener is not watched for some time, so that it does not wake this loop repeatedly.
             (void)::epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
             accept_again_ns_ = now_ns() + rest_ns;
         }
@@ -300,7 +303,7 @@ bool holder::handle_first_message(pending_connection& g) {
         return false;
     }
     if (const std::string why = make_memory(); !why.empty()) return refuse(why);
-    // The holder has not yet received the memory that a dead holder has left, so the client has to retry.
+    // This holder has not yet received the memory of its dead predecessor, so the client has to retry.
     if (!memory_) return false;
     const client_id c = attach(memory_->block().registry, peer);
     if (!c)
@@ -351,7 +354,7 @@ void holder::welcome(pending_connection& g, const client_id& c, shm::unique_fd p
     std::vector<int> fds;
     if (with_memory) fds.push_back(memory_->fd());
     if (with_memory && gpu_fd_) fds.push_back(gpu_fd_.get());
-    watch(pidfd);  // the socket is already watched: that began when the connection was accepted
+    watch(pidfd);  // the socket is already watched, since the connection was accepted
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),
         clients_.end());

@@ -10,9 +10,10 @@
 //
 // If the holder dies: clients continue to use the objects that they have; operations that need a holder
 // (attaching, new primitives, repair) wait. The next holder of that name takes the lock, reads the record,
-// and requests the memory: each client connects to the socket and sends its descriptor there. Then the holder
-// checks the process of each registry entry by its pidfd, and repairs again every entry that is FENCED or
-// whose process has died meanwhile. If no process maps the memory any more, the holder creates a new space.
+// and requests the memory: each client connects to the socket of this holder and sends the descriptor of the
+// memory. Then the holder checks the process of each registry entry by its pidfd, and repairs again every
+// entry that is FENCED or whose process has died meanwhile. If no process maps the memory any more, the
+// holder creates a new space.
 //
 // A running pipeline is also a space: its supervisor has a holder that creates the memory when the first
 // client connects (memory_when::on_demand) and that never blocks. After the death of a supervisor, the next

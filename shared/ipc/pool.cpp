@@ -126,7 +126,7 @@ std::optional<block> pool::take(const block_ref& r) {
     if (r.unit >= b_->units) return std::nullopt;
     const u32 first = static_cast<u32>(r.unit);
     for (u32 attempt = 0; attempt < 4;
-         ++attempt) {  // the word may change twice meanwhile: by the sender and by a repair
+         ++attempt) {  // the sender and a repair may each change the word once meanwhile
         const unit_word here = unit_word::of(load(b_->unit()[first]));
         const bool giver = here.state == unit_state::owned && here.count == r.before;
         const bool cells =

@@ -1,7 +1,7 @@
 #pragma once
-// The queue's steps. The CPU and kernels use the same code, so the tests with histories and with the model,
-// which run on the CPU, check the code that runs on a GPU. queue.hpp describes the words, what a crash leaves
-// at each step, and the memory order, which are the same for both.
+// The queue's steps. The CPU and kernels use the same code, so the tests that use histories or the model, all
+// of which run on the CPU, also check the code that runs on a GPU. queue.hpp describes the words, what a
+// crash leaves at each step, and the memory order, which are the same for both.
 //
 // The class Side provides the words and their operations:
 //   word                              a word in the memory of that side
@@ -184,7 +184,7 @@ CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state into, w
     count_done<Side>(tally);
 }
 
-// If an interrupted repair has marked a cell (for whichever client), this repair completes that cell first,
+// If an interrupted repair has left a marked cell (of any client), this repair completes that cell first,
 // because a tally records only the last counted cell. A repair marks one cell at a time, so there is at most
 // one marked cell.
 template <class Side>

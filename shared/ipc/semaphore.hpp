@@ -13,10 +13,10 @@
 // the ticket back by one CAS that moves the place to the next lap, regardless of the ticket's position in the
 // line. So no client can take ticket t + N, which has the same place, before ticket t has been given back.
 //
-// A waiter's turn has come when fewer waiters precede it than permits are free. A client counts the waiters
-// first, and then the free permits. A waiter takes its permit before it leaves the line, so no permit is
-// counted for two waiters. One permit always remains for each waiter ahead, so later waiters cannot starve an
-// earlier waiter.
+// A waiter's turn has come when the number of waiters before it is smaller than the number of free permits. A
+// client counts the waiters first, and then the free permits. A waiter takes its permit before it leaves the
+// line, so no permit is counted for two waiters. One permit always remains for each waiter ahead, so later
+// waiters cannot starve an earlier waiter.
 //
 // A client in the line that is stopped or slow would withhold a permit from all later waiters. So the first
 // waiter is passed over when it has left a free permit unused for line_patience_ns: a client that detects

@@ -231,8 +231,8 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
     e.more = wanted.more, e.type = wanted.type;
     std::memset(e.name, 0, sizeof e.name);
     name.copy(e.name, longest_name);
-    // Clears this memory, because a previous holder may have died while it created another primitive here,
-    // which no process has seen.
+    // Clears this memory, because a previous holder may have died while it created another primitive here; no
+    // process has seen that primitive.
     std::memset(s.at(begin), 0, round_up_sat(words_of(wanted), 64));
     make_words(s, k, wanted);
     const u64 before = load(e.state);

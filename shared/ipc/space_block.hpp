@@ -8,7 +8,7 @@
 // kernels and the memory of GPU pools, one after another.
 //
 // Only the holder writes the directory: it fills an EMPTY place and then publishes it by one CAS. The free
-// part of the arena follows from the published places, so a holder that dies while it creates a primitive
+// part of the arena is derived from the published places, so a holder that dies while it creates a primitive
 // leaves an EMPTY place and nothing to repair. A primitive exists as long as the space does.
 //
 // The holder creates the whole memory and stores the magic last (release); an attaching process reads the
@@ -39,7 +39,8 @@ enum class kind : u8 { none, semaphore, queue, work_queue, pool, gpu_pool, gpu_q
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
 /// The shape of a primitive that a client requests. The meaning of a field depends on the kind of the
-/// primitive: each field's comment states it for a semaphore; a queue; a work queue; a pool.
+/// primitive: each field's comment has four parts: its meaning for a semaphore; a queue; a work queue; a
+/// pool.
 struct shape {
     kind what = kind::none;
     u64 count = 0;  ///< permits; cells; tasks; bytes of the pool

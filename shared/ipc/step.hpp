@@ -3,8 +3,8 @@
 // kill a client. The steps are present in every build, so that the tested code is the shipped code; without a
 // hook, each step costs one load and one branch that is never taken.
 //
-// A hook may throw an exception, so no function that passes a step is noexcept, and no such function has a
-// guard object whose destructor would change the state that a crash leaves.
+// A hook may throw an exception. A function that passes a step is therefore not noexcept, and has no guard
+// object whose destructor would change the state that a crash leaves.
 
 #include <string_view>
 

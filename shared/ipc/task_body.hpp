@@ -83,7 +83,7 @@ private:
     u32 epoch_;
 };
 
-// Returns the new word of a task of which an attempt has failed.
+// Returns the new word of a task after a failed attempt.
 template <class Side>
 CAROUSEL_SIDE task_word task_body<Side>::failed(const task_word& w) const {
 #ifndef CAROUSEL_BUG_FORGETS_ATTEMPTS
@@ -183,7 +183,8 @@ template <class Side>
 CAROUSEL_SIDE void task_body<Side>::repair_place(u32 k, u32 dead) const {
     const task_word w = task_word::of(Side::load(p_.place[k]));
     if (w.epoch != dead || w.state == task_state::free) return;
-    task_word next = freed(w);  // this is also right for FILLING, because no other client has seen the task
+    // also correct for a task that is FILLING, because no other client has seen it
+    task_word next = freed(w);
 #ifdef CAROUSEL_BUG_KEEPS_FILLING
     if (w.state == task_state::filling) next = w;
 #endif

@@ -8,8 +8,9 @@
 //   entry word   {pid:36, epoch:24, state:4}       the registry's
 //   tally        {count:24, place:24, round:16}    counts losses by crashes, each once
 //
-// An epoch permanently identifies one incarnation of one client: the registry has its (pid, start time). 0
-// means none. Counts wrap around, so words are compared for equality and rounds by their distance (round_of).
+// An epoch permanently identifies one incarnation of one client; the registry has the client's pid and start
+// time. Epoch 0 means none. Counts wrap around, so words are compared for equality and rounds by their
+// distance (round_of).
 //
 // Memory order: every CAS is acq_rel, and every read of a word is acquire. So a process that reads a word
 // also sees everything that the word's writer had written before, including payloads: a payload is written

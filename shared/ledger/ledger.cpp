@@ -188,8 +188,8 @@ bool ledger_writer::mark_committed_by_supervisor(u64 ring_sequence, u32 committe
     if (r.sequence_plus_1 == 0) {
         return false;
     }
-    if (r.committer != committer) {  // if they are equal, this or an earlier supervisor has marked this
-                                     // commit
+    // if the two are equal, this supervisor or an earlier one has already marked this commit
+    if (r.committer != committer) {
         const bool its_own = r.writer == committer;
         r.commits = (commits_of(r) + 1) | ledger_marked_by_supervisor;
         r.committer = committer;
@@ -251,7 +251,7 @@ u64 ledger_reader::size() const {
 u64 ledger_reader::first_undelivered(u64 from) const {
     const frame_claims claims = frame_claims::load(path_);
     for (u64 at = std::max(from, folded_end(path_));;) {
-        // A range of frames that bypassed the sink is not read: it may have millions of frames.
+        // A range of frames that bypassed the sink is not read, because it may have millions of frames.
         at = claims.first_from(at);
         if (at == no_frame) return no_frame;
         for (const ledger_record& r : read(at, records_at_once)) {
@@ -360,8 +360,8 @@ void frame_claims::produced_again_from(u64 first) {
     std::erase_if(unclaimed_, [](const range& r) { return r.first == r.end; });
 }
 
-// While the ledgers are read one after the other, a suspended claim may be resumed after its ledger was read,
-// and it may be resumed at a frame that another sink had not delivered when that sink's ledger was read.
+// The ledgers are read one after the other. A suspended claim may be resumed after the ledger of its sink was
+// read, possibly at a frame that another sink had not delivered when the ledger of that other sink was read.
 // Therefore the ledgers of suspended claims are read once more after all others.
 undelivered_frame find_undelivered(const std::string& runtime_directory,
                                    const std::vector<counted_sink>& sinks, u64 from) {

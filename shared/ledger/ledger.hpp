@@ -6,13 +6,13 @@
 // of dead processes, to the supervisor; the reader can be used by any process, also during the run. Several
 // writers of one file (instances, a successor concurrent with its dying predecessor) do not interfere: each
 // frame's record has its own place in the file; in that place the record and the mark are different bytes,
-// and each of the two is written by one pwrite(2). A predecessor that was stopped and is continued may
-// overwrite its successor's record with its own late record, computed from a buffer that contains another
-// frame by then. Therefore the mark also contains the hash, which the committing process takes from its own
-// memory; no other process writes this mark.
+// and each of the two is written by one pwrite(2). A predecessor that was stopped and then continued may
+// overwrite its successor's record with its own late record, which was computed from a buffer that already
+// contained another frame. Therefore the mark also contains the hash, which the committing process takes from
+// its own memory; no other process writes this mark.
 // Layout of `<runtime directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 64 n,
-// see ledger_record. No record crosses a page, so neither a full disk nor a kill, which both cut a write at a
-// page boundary, leaves half a record or half a mark; and if a record was written, there is also space for
+// see ledger_record. A full disk or a kill cuts a write at a page boundary. No record crosses a page, so
+// neither of them leaves half a record or half a mark; and if a record was written, there is also space for
 // its mark. A hole reads as zeros; therefore one field contains sequence + 1, which is never zero. Old
 // delivered records are folded (ledger_fold.hpp). `<ledger>.names` lists the names of the hashes'
 // definitions, one per line; in each record, the tag of the hash's name (ledger_tag) is stored together with
@@ -26,9 +26,9 @@
 //                               and its record rewritten.
 //   between commit and mark:    a record without a mark, and a job word that is still COMMITTED, because a
 //                               word advances only after the mark. The process that revokes the dead process
-//                               reads that word before any other step on it, and writes the mark on its
-//                               behalf: mark_committed_by_supervisor(), with the hash of the record if the
-//                               dead process wrote that record. A record that another process has
+//                               reads that word before it changes the word, and writes the mark on behalf of
+//                               the dead process: mark_committed_by_supervisor(), with the hash of the record
+//                               if the dead process wrote that record. A record that another process has
 //                               overwritten meanwhile provides no hash: the frame is only counted.
 //   after the mark:             the mark.
 // So at the end of a run each committed frame has a mark with the incarnation that committed it, regardless
@@ -196,8 +196,8 @@ private:
 // `<ledger>.unclaimed` is text: "every N", if N is not 1; then a range of frames per line, "FIRST END", in
 // ascending order. "FIRST -" is the last line while the claim is suspended. The file is replaced as a whole
 // (temporary file, rename), so a crash leaves the previous or the next text. A claim is suspended before
-// frames may bypass the sink, and resumed after they no longer can: a crash in between leaves a suspended
-// claim, which the next supervisor resumes.
+// frames may bypass the sink, and resumed when no frame can bypass it any more: a crash in between leaves a
+// suspended claim, which the next supervisor resumes.
 
 /// Value instead of a frame number if the sink has no claim on any frame.
 inline constexpr u64 no_frame = ~u64{0};
@@ -251,9 +251,9 @@ struct undelivered_frame {
     u64 frame = no_frame;  ///< no_frame: no sink has an open claim
     std::string sink;
 };
-/// Returns the lowest frame, not below `from`, that any of the sinks has a claim on and has not delivered:
-/// every lower frame is in the files of all sinks that have a claim on it. The result is correct even if
-/// claims are resumed concurrently. Reads only files. Throws output_error.
+/// Returns the lowest frame, not below `from`, that at least one of the sinks has a claim on and has not
+/// delivered. Every lower frame is therefore in the files of all sinks that have a claim on it. The result is
+/// correct even if claims are resumed concurrently. Reads only files. Throws output_error.
 [[nodiscard]] undelivered_frame find_undelivered(const std::string& runtime_directory,
                                                  const std::vector<counted_sink>& sinks, u64 from);
 

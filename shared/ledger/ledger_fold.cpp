@@ -88,7 +88,8 @@ u64 check_of(const file_layout& f) { return XXH3_64bits(&f, offsetof(file_layout
 struct ledger_account::hash_state {
     XXH3_state_t of;
     hash_state() {
-        // The state is cleared, because all of its bytes are written to the file.
+        // The state is cleared, because all of its bytes are written to the file, and XXH3_64bits_reset()
+        // leaves some of them unset.
         std::memset(&of, 0, sizeof of);
         XXH3_64bits_reset(&of);
     }

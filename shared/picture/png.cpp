@@ -129,7 +129,8 @@ void filter(const picture& p, u32 first, u32 end, std::vector<u8>& to) {
     }
 }
 
-// Writes one IDAT chunk per stripe, so that its CRC is computed where the stripe is compressed.
+// Writes one IDAT chunk per stripe, so that the thread that compresses a stripe also computes the CRC of the
+// stripe's chunk.
 void pack_stripe(const picture& p, u32 k, stripe& s) {
     packer& own = own_packer();
     filter(p, k * p.stripe_rows, std::min(p.height, (k + 1) * p.stripe_rows), own.rows);

@@ -224,8 +224,9 @@ private:
 
 /// Options of open().
 struct open_options {
-    f64 wait_s = 5;  ///< how many seconds open() waits for a holder, and how many seconds a request for a
-                     ///< primitive that does not exist yet waits until the holder has created it
+    /// time in seconds for which open() waits for a holder, and for which a request for a new primitive waits
+    /// until the holder has created it
+    f64 wait_s = 5;
 };
 
 /// An open space. Copies share one connection, which is closed when the last copy and the last object

@@ -5,9 +5,9 @@
 // The order in the stream is: a host function notifies the thread, the stream waits at the gate, kernels run,
 // and a host function gives the permit back. The host functions never block, so no stream delays another one.
 //
-// The code in ipc/gate.hpp determines the result of a wait, and it determines which call gives the permit
-// back. A crash may leave a permit, a place in the line, and a gate at which no stream waits; semaphore.hpp
-// and gate.hpp describe the repair.
+// The code in ipc/gate.hpp determines the result of a wait, and also which call gives the permit back. A
+// crash may leave a permit, a place in the line, and a gate at which no stream waits; semaphore.hpp and
+// gate.hpp describe the repair.
 
 #include <cuda_runtime_api.h>
 
