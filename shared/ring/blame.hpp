@@ -39,10 +39,10 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& 
     }
 }
 
-/// Does nothing if another process has leased the frame since the death. If none has, adds an attempt to the
-/// frame if it was the only frame in flight (`single`), and marks it to be leased alone if it was not. A
-/// frame that a successor has leased is not changed. `between` is for tests and is called between the read of
-/// a word and its change.
+/// Does nothing if another process has leased the frame since the death. If no process has, and the frame was
+/// the only one in flight (`single`), adds an attempt to it; if several frames were in flight, marks this
+/// frame to be leased alone. A frame that a successor has leased is not changed. `between` is for tests and
+/// is called between the read of a word and its change.
 void blame_waiting(shm::control_block& c, u32 stage, u64 ring_sequence, bool single,
                    const std::function<void()>& between = {});
 

@@ -36,10 +36,10 @@ private:
         std::vector<std::unique_ptr<device::imported_event>> events;
         std::vector<bool> tried;
     };
-    /// Returns the event of that slot of `link`, the first output of the seat's stage.
+    /// Returns the event of that slot of `link`, which must be the first output of the seat's stage.
     [[nodiscard]] device::imported_event* event_of(u32 link, u32 seat, u32 epoch, u32 slot) noexcept;
-    /// A job of the stage `owner` has filled `slot` of `link` with the word `s`. Returns the slot in the
-    /// first output of `owner` that has that job's event.
+    /// A job of the stage `owner` has filled `slot` of `link` with the word `s`. Returns the slot whose event
+    /// is the event of that job; this slot is in the first output of `owner`.
     [[nodiscard]] u32 event_slot(const shm::stage_block& owner, const link_ref& link, u32 slot,
                                  const slot_word& s) noexcept;
 

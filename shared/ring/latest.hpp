@@ -1,12 +1,12 @@
 #pragma once
 // A member of a `latest` group: a viewer, or a display that may skip frames. A member joins and leaves at any
-// time, leases only the newest READY frame (if that frame is newer than the last frame that the member
-// leased), and never blocks a producer: its lease is revocable after latest_lease_ms.
+// time, leases only the newest READY frame (if that frame is newer than the frame that the member leased
+// before), and never blocks a producer: its lease is revocable after latest_lease_ms.
 //
 // Sync point: a lease is a CAS on the group word. sweep() closes that word before it frees the slot, so a
 // lease either pins the slot or fails. After a revocation (LEASED -> SKIPPED by any process) the member's own
-// LEASED -> DONE fails, and the data that it read is discarded. Crash: a dead member's lease is revoked in
-// the same way as a slow member's; the supervisor frees the dead member's place in the group.
+// LEASED -> DONE fails, and the data that it read is discarded. Crash: the lease of a dead member is revoked
+// like the lease of a slow member; the supervisor frees the dead member's place in the group.
 
 #include <functional>
 
@@ -29,8 +29,8 @@ public:
     [[nodiscard]] bool joined() const noexcept { return group_ != shm::none; }
     [[nodiscard]] u32 group() const noexcept { return group_; }
 
-    /// Leases the newest frame that is newer than the last one; with `only`, only the frame with that number.
-    /// Empty if there is none.
+    /// Leases the newest frame, if it is newer than the frame that this member leased before. If `only` is
+    /// given, leases no frame except the one with that number. Empty if there is none.
     [[nodiscard]] slot_ref acquire(u64 only = any_ring_sequence) noexcept;
     /// Releases the lease; returns true if the frame was intact the whole time. If release() returns false,
     /// the data that was read must be discarded. In that case the lease was revoked, or the header has

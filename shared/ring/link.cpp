@@ -160,10 +160,10 @@ u32 link_ref::newest_for_latest(u64 tail) const noexcept {
     return last;
 }
 
-// Returns true if a latest member's word for the frame is WAIT. A member that has joined with a higher number
-// (`from` of a latest_reader) does not take the frame, which is then freed with the next frame. If what this
-// function has read is outdated, the slot is kept until the next sweep, or freed as if no member waited; S7
-// permits both.
+// Returns true if at least one member of a `latest` group still has the word WAIT for the frame. A member
+// that has joined with a higher number (`from` of a latest_reader) does not take the frame, which is then
+// freed with the next frame. If what this function has read is outdated, the slot is kept until the next
+// sweep, or freed although a member waits for it; S7 permits both.
 bool link_ref::is_awaited(u32 slot) const noexcept {
     const u32 generation = slot_word::of(load(link_->slot[slot])).generation;
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
@@ -174,8 +174,8 @@ bool link_ref::is_awaited(u32 slot) const noexcept {
 }
 
 // The latest columns are closed (b) before the slot is freed (c). All groups have passed a slot that is below
-// the tail. The check here makes sure that a wrong ring_sequence in a header neither frees nor closes a frame
-// that a group still needs.
+// the tail. This function checks the groups itself, so that a wrong ring_sequence in a header neither frees
+// nor closes a frame that a group still needs.
 bool link_ref::free_below(u64 tail, u32 slot, shm::block_open_late& open) noexcept {
     const u64 raw = load(link_->slot[slot]);
     const slot_word w = slot_word::of(raw);
@@ -218,8 +218,8 @@ bool link_ref::sweep() noexcept {
     const u32 newest = newest_for_latest(t);
     for (u32 k = 0; k < slots_; ++k)
         if (k != newest) changed |= free_below(t, k, open);
-    // The newest frame's slot is checked after the other slots, because one of the other slots may have been
-    // freed.
+    // The newest frame's slot is checked after the other slots: it is kept only if another slot is FREE, and
+    // one of the other slots may just have been freed.
     if (newest != shm::none && !(is_awaited(newest) && has_free_slot()))
         changed |= free_below(t, newest, open);
     if (changed) ring();

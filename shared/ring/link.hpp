@@ -7,12 +7,12 @@
 //                       reads READY can read the header.
 //   tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking groups. T only grows:
 //                       each change is one CAS that increments it by one.
-//   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED). A latest
-//                       member leases by CAS on the same word, so either it got the lease before the close
-//                       (and the slot stays) or its CAS fails. The newest frame is kept for latest members
-//                       as long as another slot is FREE: a member that wakes late still finds a frame. If no
-//                       other slot is FREE, the sweep frees the newest frame's slot, so no process ever waits
-//                       for a slot that is kept.
+//   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED). A member
+//                       of a `latest` group leases by a CAS on the same word, so either it gets the lease
+//                       before the close (and the slot stays), or its CAS fails. The newest frame is kept for
+//                       these members as long as another slot is FREE: a member that wakes late still finds a
+//                       frame. If no other slot is FREE, the sweep frees the newest frame's slot, so no
+//                       process ever waits for a slot that is kept.
 // Crash: each step is one CAS on a stable condition, so a process that dies between two steps leaves work
 // that the next process that sweeps completes.
 
@@ -78,8 +78,8 @@ public:
     /// after J was read as COMMITTED(version).
     bool mark_ready(u32 slot, u32 job, u64 version) noexcept;
     /// S7: moves the tail, then frees the slots below the tail. The slot of the newest frame is kept as long
-    /// as a latest member's word for the frame is WAIT and another slot is FREE. Returns true, and rings the
-    /// doorbells, if anything changed.
+    /// as another slot is FREE and at least one member of a `latest` group still has the word WAIT for that
+    /// frame. Returns true, and rings the doorbells, if anything changed.
     bool sweep() noexcept;
     /// Rings the doorbell of every stage at this link.
     void ring() noexcept;

@@ -60,7 +60,8 @@ enum class claim_result : u8 { ok, withdrawn };
 bool go_live(shm::control_block& c, const incarnation_id& id, i32 pid = shm::this_process().pid) noexcept;
 /// Does for the entry of a standby what claim() does for another entry.
 [[nodiscard]] claim_result claim_standby(shm::control_block& c, const incarnation_id& id) noexcept;
-/// Returns the epoch with which this standby's entry has become its seat's LIVE holder; 0: it has not yet.
+/// Returns the epoch with which this standby's entry has become the LIVE holder of its seat; 0: the entry has
+/// not become the holder yet.
 [[nodiscard]] u32 promoted_epoch(const shm::control_block& c, const incarnation_id& id) noexcept;
 
 /// EMPTY -> LOADING by `id`. Returns false if the asset is not EMPTY.

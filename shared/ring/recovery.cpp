@@ -116,9 +116,9 @@ job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
     const job_range r = jobs_of(c, seat);
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
-        if (w.state == job_state::damaged)
-            ++out.in_flight;  // the job may have had a frame in flight, so it is counted: another frame is
-                              // then not blamed as the only one
+        // the job may have had a frame in flight, so that frame is counted: no other frame is then blamed as
+        // the only one in flight
+        if (w.state == job_state::damaged) ++out.in_flight;
         if (w.epoch != epoch || static_cast<u8>(w.state) > 4) continue;
         ++out.by_state[static_cast<u8>(w.state)];
         if (w.state == job_state::open || w.state == job_state::submitted || w.state == job_state::aborted)
@@ -146,8 +146,8 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
                 cas(c.job[j], raw, job_word{w.version, successor, job_state::idle}.pack());
             } else if (w.state == job_state::committed) {
                 // The sequence belongs to this word if the word is unchanged after the sequence was read: the
-                // owner writes another sequence only after IDLE. An owner that has advanced the word by
-                // itself has made its ledger entry before. If the sequence, or any word that this job may
+                // owner writes another sequence only after IDLE. If the owner itself has advanced the word,
+                // it had made its ledger entry before that. If the sequence, or any word that this job may
                 // have tagged, is damaged, the revocation waits for the repair.
                 const u64 ring_sequence = load(c.job_info[j].ring_sequence);
                 if (ring_sequence == shm::no_number || any_damaged(c, seat)) {
@@ -215,8 +215,8 @@ bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_
 #ifndef CAROUSEL_BUG_FREE_BEFORE_FENCE
             cas(at, exact, s.with(slot_state::quarantined).pack());
 #else
-            cas(at, exact, s.freed().pack());  // seeded bug: a process that is not fenced may still write
-                                               // into it
+            // seeded bug: a process that is not fenced may still write into the slot
+            cas(at, exact, s.freed().pack());
 #endif
         });
     }

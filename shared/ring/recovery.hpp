@@ -35,8 +35,9 @@ struct job_census {
 [[nodiscard]] job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept;
 
 /// R2. Returns true if the incarnation is revoked; `successor` in the code is the seat's present epoch.
-/// `committed` is called with the frame of each COMMITTED word before the word is advanced, possibly more
-/// than once, because a dead sink may not have recorded the frame in its ledger. It must not throw.
+/// `committed` is called with the frame of each COMMITTED word before the word is advanced, because a dead
+/// sink may not have recorded the frame in its ledger. It may be called more than once for a frame, and must
+/// not throw.
 bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
             const std::function<void(u64)>& committed = {}) noexcept;
 /// R4. With blame::own, counts an attempt if at most one frame was in flight (`in_flight` of the census taken

@@ -25,10 +25,11 @@ bool stands(const shm::control_block& c, const shm::source_block& q, const end_c
            w.job == claim.job && (w.version & claim_version_mask) == claim.version;
 }
 
-/// The stage's word of this slot is SKIPPED, and the slot still contains the frame with which it was read. No
-/// CAS follows that would prove that slot word and header belong together, so both words are checked. The
-/// group's word must have the slot's own generation: a word with a newer generation also reads as SKIPPED,
-/// but belongs to the next frame in the slot. The slot word, read again after the header, must be unchanged.
+/// The stage's word of this slot is SKIPPED, and the slot still contains the frame that it contained when the
+/// word was read. No CAS follows that would prove that slot word and header belong together, so both words
+/// are checked. The group's word must have the slot's own generation: a word with a newer generation also
+/// reads as SKIPPED, but belongs to the next frame in the slot. The slot word, read again after the header,
+/// must be unchanged.
 bool is_skipped(const link_ref& input, const slot_ref& slot, u32 group) noexcept {
     const lease_word w = lease_word::of(load(input.block().group[slot.index][group]));
     if (w.state != lease_state::skipped || w.generation != slot.word.generation) return false;

@@ -9,9 +9,9 @@
 
 namespace carousel::ring {
 
-// The end of a stream that only its source knows: frame n does not exist, and neither does any later frame.
-// The source reports it by a claim in its own block; END belongs to the supervisor, which lowers END to the
-// lowest valid claim.
+// The end of a stream, if only the stream's source knows it: frame n does not exist, and neither does any
+// later frame. The source reports it by a claim in its own block; END belongs to the supervisor, which lowers
+// END to the lowest valid claim.
 //   E[source]   {sequence + 1:40, job:9, parity:1, version:14}   0: none
 // A claim is valid as long as its job is OPEN in that version and the number's word is LEASED to that job.
 // The source keeps both words in this state until END is at most n (worker::end_stream), so that the
@@ -60,11 +60,11 @@ bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept;
 // Functions for frames that a reader with several inputs can no longer get at every input.
 
 /// While the groups of a stage with several inputs are closed and opened, one after the other, one ring may
-/// let a frame bypass the stage while another ring keeps the same frame for it. The stage then never gets
-/// that frame at all inputs, and the ring and the stage would wait for each other. So the stage lets the
+/// let a frame bypass the stage while another ring keeps the same frame for the stage. The stage then never
+/// gets that frame at all inputs, and the ring and the stage would wait for each other. So the stage lets the
 /// frame bypass it at all of its inputs, WAIT -> SKIPPED. Called by any process of the stage when it searches
 /// for work. `ready` was read before the call, so the frame had bypassed the stage before the WAIT was read.
-/// A crash between two changes leaves the remaining ones to the next process that searches for work.
+/// After a crash between two changes, the next process that searches for work makes the remaining changes.
 void let_partial_frames_pass(const shm::stage_block& stage, std::optional<link_ref> (&input)[shm::max_inputs],
                              const ready_map (&ready)[shm::max_inputs]) noexcept;
 

@@ -57,8 +57,8 @@ void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
 }
 
 // Writes a source's numbers: the word of index i begins at the lap of the first number >= first_ring_sequence
-// that maps to it. Number n uses the word with the index n % window, where `window` is that of the source's
-// first output.
+// that maps to index i. Number n uses the word with the index n % window, where `window` is that of the
+// source's first output.
 void write_source(shm::control_block& c, const plan& p, u32 stage) {
     const u32 index = c.sources++;
     c.stage[stage].source = index;

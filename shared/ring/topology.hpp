@@ -36,7 +36,7 @@ struct stage_plan {
     /// the output of each of these stages that is sampled; missing: the first output
     std::vector<u32> sampled_outputs = {};
     u64 latest_lease_ns = 0;  ///< lease time of members of the first output's link; 0: the plan's value
-    u32 every = 1;            ///< takes only frames whose sequence is a multiple of this
+    u32 every = 1;            ///< the stage takes only frames whose sequence is a multiple of this number
 };
 
 /// The initial values of the counters in a fresh control block. Any value is valid, because all counters wrap

@@ -29,7 +29,7 @@ turn::taking turn::take(u64 now_ns, u32 limit_us) noexcept {
         const turn_word w = turn_word::of(raw);
         const bool own = w.seat == seat_;
         const bool late = w.kind != turn_kind::free && !own && w.left_us(us(now_ns)) == 0;
-        // If this seat already holds the token, a predecessor on the seat had taken it.
+        // If this seat already holds the token, a predecessor on the seat took the token.
         if (w.kind == turn_kind::free || own || late) {
             if (!block_->token.compare_exchange_strong(raw, mine, std::memory_order_seq_cst)) continue;
             // The bit of the late seat is cleared, too, so that the token is not offered to it until it

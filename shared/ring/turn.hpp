@@ -1,7 +1,7 @@
 #pragma once
 // Stages take turns on a GPU that several contexts of a run share. If contexts run without turns, the GPU
 // switches between them in the middle of their frames. A stage that has the turn begins several frames in a
-// row, and the other stages begin theirs when they have the turn.
+// row, and each other stage begins its own frames when it has the turn.
 //
 //   token    {kind:2, seat:6, limit_us:16, since_us:40}   0: free
 //            HELD     the seat begins frames

@@ -6,8 +6,8 @@
 
 namespace carousel::ring {
 
-// No doorbell rings for a repaired word that only its owner waits for; since this is rare, the owner polls
-// with short sleeps.
+// No doorbell rings for a repaired word that only its owner waits for; since such a repair is rare, the owner
+// polls with short sleeps.
 bool await_repair(const word& at) noexcept {
     if (intact(load(at))) return true;
     const u64 until = now_ns() + repair_timeout_ns;

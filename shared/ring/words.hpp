@@ -116,8 +116,9 @@ struct slot_word {
 };
 
 enum class lease_state : u8 { wait, leased, done, skipped, damaged = 15 };
-/// `attempts` holds a failure count in its low 3 bits and "lease alone" in bit 3: a death with several frames
-/// in flight made the frame a suspect, and the incarnation that leases it next has no other frame in flight.
+/// The low 3 bits of `attempts` are a failure count. Bit 3 means "lease alone": a death with several frames
+/// in flight made this frame a suspect, and the next incarnation that leases this frame has no other frame in
+/// flight.
 struct lease_word {
     u32 generation = 0;  ///< the slot's generation, or the lap of a source's number
     u32 job = 0;

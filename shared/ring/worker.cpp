@@ -83,7 +83,7 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         crash_here(crash_point::job_opened);
         if (!lease_all(j)) {
             if (revoked()) return outcome::revoked;
-            continue;  // another instance was faster, so this one chooses again
+            continue;  // another instance was faster, so this instance chooses again
         }
         const outcome o = fill(j);
         if (o == outcome::ok) out = j;
@@ -132,11 +132,11 @@ outcome worker::check_end(u64 end) noexcept {
     return through ? outcome::closed : outcome::ok;
 }
 
-// Returns how far beyond an output's tail a frame may begin: the ring's window, or less if this process has
-// chosen so.
+// Returns how far beyond an output's tail a frame may begin: the ring's window, or the smaller distance that
+// this process has chosen.
 u64 worker::within(const link_ref& output) const noexcept { return std::min(output.window(), reach_); }
 
-// Returns the first output that has no room for that frame. Every output is checked. If only one were
+// Returns the first output that has no room for that frame. Every output is checked. If only one output were
 // checked, a fork could fill one ring with frames for which the other ring has no slot, and the join
 // downstream would wait for a frame that no process can make.
 const link_ref* worker::without_room(u64 ring_sequence) const noexcept {
@@ -191,7 +191,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         if (through) return outcome::closed;
     }
     outcome none = outcome::empty;  // the result if every frame in the ring is taken; changed to own_work if
-                                    // this stage still holds the oldest one
+                                    // this stage still holds the oldest of these frames
     for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
         if (t + k >= end) return outcome::empty;  // a frame of another source beyond END: no stage begins it

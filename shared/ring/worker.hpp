@@ -57,8 +57,8 @@ struct job : shm::frame_meta {
 };
 
 /// Writes the producer's own data of the frame into the header. Called again before each seal, so that a
-/// value that another process has written there in the meantime is overwritten. May be called by the owner of
-/// the FILL word, or by the owner of a job that no helper can commit.
+/// value that another process has written into the header in the meantime is overwritten. May be called by
+/// the owner of the FILL word, or by the owner of a job that no helper can commit.
 void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_header& h) noexcept;
 
 class worker {
@@ -102,8 +102,8 @@ public:
     /// most the job's number, and the caller must give the job back. `empty`: END is not known yet, and the
     /// caller must call this again when the stage's doorbell next rings. `revoked`: see `outcome`.
     [[nodiscard]] outcome end_stream(const job& j) noexcept;
-    /// E3: gives back the slots and the number of a frame that does not exist, after END excludes it and no
-    /// process writes into the slots. Returns false if revoked.
+    /// E3: gives back the slots and the number of a frame that does not exist. Called after END excludes that
+    /// frame, when no process writes into the slots any more. Returns false if revoked.
     [[nodiscard]] bool give_back(const job& j) noexcept;
 
     [[nodiscard]] u64 tag(const job& j) const noexcept { return event_tag(j.index, j.version, epoch_); }

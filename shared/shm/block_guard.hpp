@@ -41,8 +41,9 @@ struct page_range {
     bool operator==(const page_range&) const noexcept = default;
 };
 
-/// Makes the block read-only except for the ranges in `own`. `wanted` == keys falls back to pages if there
-/// are no keys. Returns the guard that is in effect. Called once per process. Throws shm_error.
+/// Makes the block read-only except for the ranges in `own`. If `wanted` is keys and the CPU or the kernel
+/// has no keys, the guard is pages. Returns the guard that is in effect. Called once per process. Throws
+/// shm_error.
 block_guard guard_block(control_block& c, std::span<const page_range> own, block_guard wanted);
 /// Guards any mapping of a control block, always with block_guard::pages. Used by processes that are not
 /// stages and write only a few words. Throws shm_error.

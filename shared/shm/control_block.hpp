@@ -13,9 +13,8 @@
 // Access rights apply to whole pages, so words of different writers lie on different pages (`own_page`): the
 // words that only the supervisor writes are on other pages than the words of each stage, seat, ring, source,
 // asset and incarnation. A stage maps the block read-only and then makes writable only the pages to which its
-// own seat writes in the protocol (ring/own_pages.hpp), so the process that makes a wild write to any other
-// page is the one that faults. The job words of all seats share a page, since consumers commit for their
-// producers.
+// own seat writes in the protocol (ring/own_pages.hpp), so a wild write to any other page faults the process
+// that makes the write. The job words of all seats share a page, since consumers commit for their producers.
 //
 // The words are followed by one frame segment per ring: the headers of its slots (frame_header.hpp), writable
 // only by the ring's producer.
@@ -180,8 +179,8 @@ struct stage_block {
     u32 first_seat, seats;         ///< instances
     u32 in_flight;
     u32 max_attempts;
-    u32 every;             ///< the stage's groups take only frames whose sequence is a multiple of this; 1:
-                           ///< all frames
+    /// the stage's groups take only frames whose sequence is a multiple of this number; 1: all frames
+    u32 every;
     u32 flags;             ///< stage_flag
     u64 frame_timeout_ns;  ///< time limit for one frame, which applies separately to process(), to the work
                            ///< on the device and to finish(); 0: no limit
@@ -268,10 +267,12 @@ struct alignas(own_page) incarnation {
                          ///< up to this moment
     word processing_since_ns;  ///< the main thread is in process() of a frame
     word device_since_ns;      ///< the device works on the oldest submitted frame
-    word finishing_since_ns;   ///< a frame is in finish() or its commit; if there are several such frames,
-                               ///< the start of the first
-    word paused_since_ns;      ///< the work above waits for an external event, so none of its clocks runs
-    word pause;                ///< pause_reason, written before paused_since_ns
+    /// a frame is in finish() or is being committed; if there are several such frames, the time is that of
+    /// the first
+    word finishing_since_ns;
+    /// the work described above waits for an external event, so none of its clocks runs
+    word paused_since_ns;
+    word pause;  ///< pause_reason, written before paused_since_ns
     // The present depth of the process, and the reason for it. Used for displays and by the other stages; no
     // protocol step depends on these words, and the words of a dead process are ignored.
     word work_ns;         ///< recently measured device time per frame; 0: not measured yet

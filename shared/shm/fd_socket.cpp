@@ -159,8 +159,8 @@ unique_fd connect_to(const std::string& path, u64 timeout_ns) {
         s.reset();
         errno = why;
     }
-    // Any user can create folders under /tmp first, so a listener that belongs to another user is not a
-    // supervisor of this user.
+    // Another user may have created the folder under /tmp first, so a listener that belongs to another user
+    // is refused: it is not a supervisor of this user.
     if (s && peer_of(s.get()).uid != ::getuid()) {
         s.reset();
         errno = EPERM;

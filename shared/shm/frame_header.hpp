@@ -29,7 +29,7 @@ static_assert(word::is_always_lock_free && sizeof(word) == 8);
 
 inline constexpr u32 max_slots = 64;             ///< buffers per link
 inline constexpr u32 max_metadata_bytes = 1024;  ///< per frame, frame/metadata.hpp
-inline constexpr u32 max_used_planes = 8;        ///< planes of a payload that may be partly used
+inline constexpr u32 max_used_planes = 8;        ///< number of planes of a payload that may be used in part
 inline constexpr u32 max_plane_rank = 4;
 inline constexpr u32 max_sampled_inputs = 4;      ///< per stage
 inline constexpr u64 no_sampled_frame = ~u64{0};  ///< stored instead of a sequence if no frame existed yet

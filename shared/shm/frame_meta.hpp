@@ -1,6 +1,6 @@
 #pragma once
 // The facts of a frame that are the same in its headers (frame_header.hpp), in the job that makes the frame,
-// and in everything that a program reads from it. Copied as a whole: `to.meta() = from.meta()`.
+// and in all objects from which a program reads the frame. Copied as a whole: `to.meta() = from.meta()`.
 
 #include "core/types.hpp"
 

@@ -53,7 +53,7 @@ private:
 /// Takes an exclusive lock without waiting, or turns this open file's shared lock into an exclusive lock; the
 /// descriptor must be writable. Returns 0, or errno: EAGAIN if another open file has a lock.
 [[nodiscard]] int lock_exclusive(int fd) noexcept;
-/// Releases the lock of this open file, also for the processes that share it.
+/// Releases the lock of this open file, also for the other processes that share the open file.
 void unlock(int fd) noexcept;
 /// True if another open file has a lock, or if that can't be determined.
 [[nodiscard]] bool is_locked_elsewhere(int fd) noexcept;

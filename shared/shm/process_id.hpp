@@ -21,8 +21,8 @@ struct process_id {
 
 /// Returns the start time of a process; 0 if there is no such process.
 [[nodiscard]] u64 start_time_of(i32 pid) noexcept;
-/// Start time of the process that `pidfd` refers to and that has this pid; 0 after it has been reaped,
-/// because the pid may then belong to another process.
+/// Start time of the process that `pidfd` refers to; `pid` is the pid of that process. Returns 0 after the
+/// process has been reaped, because the pid may then belong to another process.
 [[nodiscard]] u64 start_time_of(int pidfd, i32 pid) noexcept;
 [[nodiscard]] process_id this_process() noexcept;
 /// Returns false if the pid does not exist, belongs to a later process, or is a zombie.
@@ -62,7 +62,7 @@ struct peer_process {
 
 // Finds processes that an earlier process has started: they have NAME=VALUE in their environment. Used for
 // helpers that detach themselves (daemons) and therefore have no parent in the run. The value is the run's
-// runtime directory, so no pid file is needed that could be out of date.
+// runtime directory, so the search needs no pid file, which could be out of date.
 // May be called from any process and any thread. Reads /proc; only processes of this user are visible. A
 // child of a marked process counts as marked even if its environment does not show the mark.
 

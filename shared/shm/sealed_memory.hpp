@@ -17,8 +17,8 @@ struct sealed_memory {
     u64 bytes = 0;
 };
 /// Creates `bytes` (rounded up to whole pages) of zeros; pages are allocated on first access. `name` appears
-/// in /proc/PID/maps. Throws shm_error for 0 bytes or more than 64 TiB, for more than the machine or its
-/// cgroup has free, or if memfd is not available.
+/// in /proc/PID/maps. Throws shm_error if `bytes` is 0, is more than 64 TiB, or is more than the free memory
+/// of the machine or of its cgroup, or if memfd is not available.
 [[nodiscard]] sealed_memory make_sealed_memory(std::string_view name, u64 bytes);
 
 /// Returns the number of bytes that this process can still allocate: the smaller of MemAvailable and the rest

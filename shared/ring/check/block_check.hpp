@@ -48,9 +48,10 @@ struct known_run {
     u64 end = end_unknown;  ///< the value to which END was set: unknown, stopping or a number
     u64 surplus = 0;  ///< number of frames that are not below END and may still be in progress or in rings,
                       ///< because a source has ended its stream
-    std::vector<u64> tails;    ///< the last observed tail of each link; empty: none observed yet
-    u64 miscounted = ~u64{0};  ///< number of frames by which a ring's `committed` may be too low: a process
-                               ///< marked these READY and was interrupted or ended before it counted them
+    std::vector<u64> tails;  ///< the last observed tail of each link; empty: none observed yet
+    u64 miscounted =
+        ~u64{0};  ///< number of frames by which a ring's `committed` may be too low: a process marked these
+                  ///< frames READY and was interrupted or ended before it counted them
     std::vector<u32> epochs;   ///< the present epoch of each seat; empty: not known
     std::vector<bool> paused;  ///< for each seat, whether `carousel stop` has paused it; empty: not known
     std::vector<known_process> processes;  ///< processes of all seats, including dead processes and processes

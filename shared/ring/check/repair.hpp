@@ -78,8 +78,9 @@ struct entry_evidence {
 [[nodiscard]] std::vector<std::string> repair_static(shm::control_block& c, const shm::control_block& made,
                                                      const known_run& known);
 
-/// Writes back the start times in `known` of processes that are ready: each word belongs to its process,
-/// which writes it once before it is ready. Returns the names of the words that were wrong.
+/// Writes back the start times that `known` contains for processes that are ready. The word of a start time
+/// belongs to the process, which writes the word once, before the process is ready. Returns the names of the
+/// words that were wrong.
 [[nodiscard]] std::vector<std::string> repair_start_times(shm::control_block& c,
                                                           const shm::control_block& made,
                                                           const known_run& known);

@@ -89,7 +89,8 @@ bool is_possible(u64 raw, const shm::stage_block& s) {
 }
 
 // The word is written by CAS, because it belongs to its process, which may store another value at any time.
-// The process would repeat a lost store only at its next wait, so a possible value is never replaced.
+// If a value that the process has stored were replaced, the process would store it again only at its next
+// wait; so a possible value is never replaced.
 void repair_waits(static_repairer& m, shm::control_block& c, const shm::control_block& made,
                   const known_run& known) {
     for (const known_process& p : known.processes) {
