@@ -58,8 +58,9 @@ void write_record(const std::string& folder, record r);
 /// True if the record's pid and start time are valid here: same boot, and same pid and time namespace as the
 /// supervisor.
 [[nodiscard]] bool is_of_here(const record& r);
-/// True if the record's supervisor is alive: checked by its pid if is_of_here(r), and by the folder's lock if
-/// not. Also true if that cannot be determined. `lock_is_ours`: the caller holds the folder's lock.
+/// True if the record's supervisor is alive: checked by the supervisor's pid if is_of_here(r), and by the
+/// folder's lock if not. Also true if that cannot be determined. `lock_is_ours`: the caller holds the
+/// folder's lock.
 [[nodiscard]] bool is_alive(const record& r, bool lock_is_ours = false);
 
 /// All runs that have a record, alive or not, sorted by name.

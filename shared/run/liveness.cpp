@@ -183,7 +183,7 @@ liveness_report update_liveness(record& r, const shm::control_block& block) {
     if (present && !replaced) r = std::move(*present);  // possibly of another supervisor
     if (!replaced && is_alive(r)) return {};
     const orphaned_stages stages = orphaned_stages_in(r, &block);
-    // The supervisor may have recorded its end and exited since is_alive() was called.
+    // Since is_alive() was called, the supervisor may have recorded the run's end and exited.
     if (const std::optional<int> code = telemetry::end_of(block))
         return {liveness::over, 0, fmt::format("exit code {}", *code)};
     if (replaced) return {liveness::over, 0, "a new run has replaced it"};

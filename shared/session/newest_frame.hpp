@@ -1,10 +1,10 @@
 #pragma once
 // Copies the newest frame of one ring for a process that is not a stage; the process gets the ring's memory
 // from the supervisor (control/mapped_ring.hpp). A frame that is returned is always intact; a frame that is
-// not intact is discarded. The lease covers only the copy: the caller may use the copy for any time. If the
-// supervisor dies, the ring remains, and frames are still read. When another supervisor takes the run over,
-// this object sends it a new request (retried ten times per second). That supervisor assigns another place
-// instead of the old one, and from then on has a record of this process.
+// not intact is discarded. The lease covers only the copy: the caller may use the copy for any length of
+// time. If the supervisor dies, the ring remains, and frames are still read. When another supervisor takes
+// the run over, this object sends it a new request (retried ten times per second). That supervisor assigns
+// another place instead of the old one, and from then on has a record of this process.
 // Not thread-safe: one thread at a time. Crash: the supervisor frees the place in the link's groups when the
 // connection of the mapped ring ends; a held lease is revoked at that time, or earlier if it is too old. A
 // process that dies while there is no supervisor keeps its place until the run ends, but not its lease. Such
@@ -44,9 +44,9 @@ public:
     /// Becomes a member as `entry`, replacing its previous membership. Returns false if all places are taken.
     [[nodiscard]] bool join(u32 entry);
     [[nodiscard]] bool joined() const noexcept { return member_ && member_->joined(); }
-    /// Leases the newest frame if it is newer than the last one; if `only` is given, leases only the frame
-    /// with this ring sequence. Only a member may call this. If it returns true, the caller must call
-    /// release().
+    /// Leases the newest frame, if it is newer than the frame that was leased before. If `only` is given,
+    /// leases no frame except the one with this ring sequence. Only a member may call this. If it returns
+    /// true, the caller must call release().
     [[nodiscard]] bool acquire(u64 only = ring::any_ring_sequence);
     [[nodiscard]] const ring::slot_ref& slot() const noexcept { return slot_; }
     /// The header of the leased frame.
@@ -69,7 +69,7 @@ public:
         torn_words_ = *words();
     }
     [[nodiscard]] read_result release();
-    /// How often the status word of the last frame did not match.
+    /// Number of mismatches of the status word that were counted during the last call of read().
     [[nodiscard]] u32 torn_words() const noexcept { return torn_words_; }
     /// Frames below this ring sequence are not leased any more.
     [[nodiscard]] u64 next() const noexcept { return next_; }
@@ -108,9 +108,9 @@ public:
         u64 took_ns = 0;  ///< lease to release
     };
     /// Copies `bytes` bytes from byte `offset` of the newest frame's slot on queue `q`, and waits for the
-    /// copy. Returns true if `to` holds an intact frame that is newer than the last one; `what` describes
-    /// that frame. Returns false if there is no such frame at the moment, or if the frame was discarded.
-    /// `only`: accept only the frame with this ring sequence.
+    /// copy. Returns true if `to` holds an intact frame that is newer than the frame copied before; `what`
+    /// describes that frame. Returns false if there is no such frame at the moment, or if the frame was
+    /// discarded. `only`: accept only the frame with this ring sequence.
     [[nodiscard]] bool take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what,
                             u64 only = ring::any_ring_sequence);
     /// True if the frame with this ring sequence can still be read: it is in the ring, or not yet committed.

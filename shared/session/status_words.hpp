@@ -31,7 +31,8 @@ struct torn_input {
 class torn_lines {
 public:
     /// Reports a frame for which the device has counted `words` mismatching status words among its `inputs`:
-    /// one line for each input that differs now, or one line that names all inputs if none does.
+    /// logs one line for each input that differs now or, if no input differs now, one line that names all
+    /// inputs.
     void report(u64 ring_sequence, u32 words, std::span<const torn_input> inputs);
 
 private:

@@ -39,8 +39,8 @@ struct stage_shares {
 };
 /// Returns the shares of the time between the readings `before` and `now`; this time is `span_ns` for each of
 /// the `seats` seats. A wait is counted in pieces of at most 0.1 s, each when it ends, so the waits that are
-/// counted in a short span may have begun before the span. If the waits exceed a sum of 1, they are scaled to
-/// 1.
+/// counted in a short span may have begun before the span. If the sum of the waits exceeds 1, the waits are
+/// scaled so that their sum is 1.
 [[nodiscard]] stage_shares shares_of(const stage_time& now, const stage_time& before, u64 span_ns,
                                      u32 seats) noexcept;
 

@@ -18,8 +18,8 @@
 // time up to which busy time has been counted: the thread that advances this word counts the span by which it
 // has advanced the word, so several threads may count concurrently and no span is counted twice. If the
 // process dies between the advance and the addition, or between two heartbeats, that span (tens of
-// milliseconds) is not counted, and the word keeps its value in a dead entry: no process reads it there, and
-// the next owner of the entry sets it to 0.
+// milliseconds) is not counted, and the word keeps its value in a dead entry: no process reads the word of a
+// dead entry, and the next owner of the entry sets the word to 0.
 
 #include "core/types.hpp"
 #include "shm/block_guard.hpp"

@@ -48,7 +48,8 @@ private:
     struct cursor {
         const shm::trace_ring* ring = nullptr;
         u64 next = 0;
-        std::vector<u64> pending;  ///< record numbers that were allocated, but incomplete when polled
+        /// numbers of records that were allocated, but were incomplete at the last poll
+        std::vector<u64> pending;
         u64 unreadable = 0;
         std::unordered_map<u64, std::size_t> known;  ///< {sequence, epoch} -> attempts_
     };

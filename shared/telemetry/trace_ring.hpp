@@ -101,7 +101,7 @@ public:
     void set_epoch(u32 epoch) noexcept { epoch_ = epoch; }
     /// True if a trace is requested at `now` and its ring is mapped (the first call maps it). Main thread.
     [[nodiscard]] bool on(u64 now) noexcept {
-#ifdef CAROUSEL_WITHOUT_TRACE  // set in the build with which tests/bench/trace_cost.py compares
+#ifdef CAROUSEL_WITHOUT_TRACE  // set in the build that tests/bench/trace_cost.py compares with
         (void)now;
         return false;
 #endif
