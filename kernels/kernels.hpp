@@ -121,7 +121,7 @@ struct mark {
 struct fragment_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;
-    triangle_buffers in;        ///< vertex_stage has written it; fragment_stage only reads it
+    triangle_buffers in;        ///< vertex_stage has written these planes; fragment_stage only reads them
     scene_state scene;          ///< the same as the vertex stage's
     u32 width = 0, height = 0;  ///< the same as the vertex stage's
     u8* color = nullptr;        ///< u8[height][width][4]

@@ -48,8 +48,8 @@ static_assert(sizeof(draw_record) == 64);
 
 inline constexpr const char* triangle_format = "carousel.triangles";
 
-/// One transformed vertex; it is computed where it is needed, and never stored. x and y are in units of 1/256
-/// pixel, with y down; the centre of the top left pixel is at (128, 128).
+/// One transformed vertex. A vertex is computed by the stage that needs it, and is never stored. x and y are
+/// in units of 1/256 pixel, with y down; the centre of the top left pixel is at (128, 128).
 struct alignas(16) screen_vertex {
     i32 x, y;
     f32 inverse_w;  ///< 1 / view depth; linear on the screen, and larger for nearer points

@@ -29,7 +29,7 @@ struct options {
     bool deterministic = false;  ///< the drawn pictures depend only on the run's state, not on the time
     bool end_run = false;        ///< the viewer ends the pipeline when the user closes the window
     i32 supervisor = 0;          ///< pid of a `carousel run` process: the viewer watches only the run of this
-                                 ///< process, and exits when it ends; 0: any run
+                                 ///< process, and exits after the process and its run have ended; 0: any run
     picture_way way = picture_way::best;
     std::string stats;  ///< JSON file with statistics and the cost of drawing, written at exit
     f64 max_fps = 60;   ///< maximum number of drawn frames per second

@@ -21,8 +21,8 @@
 // column, where XXH3 applies a scramble. mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of
 // D. Stafford). Guarantee: a change within one word always changes the value a of the neighbour column,
 // because all later steps of that column are one-to-one functions. Therefore it also changes the hashes of
-// the block and of the plane, except with probability 2^-64. Before each mix a term is added that depends on
-// the column, the block or the length, so that the hash distinguishes equal data in different columns or
+// the block and of the plane, except with probability 2^-64. A term that depends on the column, the block or
+// the length is added before each mix, so that the hash distinguishes equal data in different columns or
 // blocks, or of different lengths. The sums are independent of order, so lanes, blocks and threads may be
 // added in any order. The hash does not protect against an adversary. Reasons for 4096 bytes: a 720p picture
 // then has 900 blocks, which keep a large GPU busy, and the work per block in addition to its steps (32
@@ -46,8 +46,8 @@ inline constexpr u64 hash_golden = 0x9E37'79B9'7F4A'7C15;
     return hash_mix((u64{column} + 1) * hash_golden);
 }
 
-/// Adds one word to a column. `key` is hash_key(column) + row * hash_golden; `partner` is the word of the
-/// column number (column xor 16) in the same row.
+/// Adds one word to a column. `key` is hash_key(column) + row * hash_golden; `partner` is the word in the
+/// same row of the column whose number is (column xor 16).
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_step(u64 a, u64 own, u64 partner, u64 key) {
     const u64 x = own ^ key;
     return (a << 29U | a >> 35U) + partner + (x & 0xffff'ffffU) * (x >> 32U);

@@ -55,8 +55,8 @@ extern const f32 unknown_zero;
 /// Returns `low` if x is NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 clamp_(f32 x, f32 low, f32 high) {
 #if defined(__CUDA_ARCH__)
-    return fminf(fmaxf(x, low), high);  // each of the two is one instruction; if one argument is NaN, it
-                                        // returns the other argument
+    return fminf(fmaxf(x, low), high);  // each of these two calls is one instruction; if one argument is NaN,
+                                        // the call returns the other argument
 #else
     return min_(max_(x, low + unknown_zero), high + unknown_zero);
 #endif

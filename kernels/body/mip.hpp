@@ -30,7 +30,7 @@ struct weight_slopes {
              fma_(a.w, b.x, -(b.w * a.x)) * over_y}};
 }
 
-/// A texture coordinate at a pixel, and how much it changes to the next pixel in x and in y.
+/// A texture coordinate at a pixel, and its changes to the next pixel in x and to the next pixel in y.
 struct moving {
     f32 value, x, y;
 };

@@ -2,7 +2,8 @@
 // One triangle on the screen: winding, bounding box, class, integer edges with the top-left rule, and the
 // visibility key. An edge function's value is exact in 32 bits if the bounding box is at most 127 pixels, and
 // in 64 bits for every triangle within the guard band. So edge functions of both widths give the same pixels.
-// For the depth their values are converted to float, and this also gives the same rounded value.
+// For the depth, the values of the edge functions are converted to float, and both widths give the same
+// float.
 
 #include "kernels/body/transform.hpp"
 
@@ -106,7 +107,7 @@ struct edge_functions {
 template <typename Int>
 CAROUSEL_HD_INLINE void one_edge(edge_functions<Int>& out, int i, Int x0, Int y0, Int x1, Int y1) {
     const Int dx = x1 - x0, dy = y1 - y0;
-    out.e[i] = dy * x0 - dx * y0;  // the function's value at the centre of the pixel, which is the origin
+    out.e[i] = dy * x0 - dx * y0;  // the function's value at the origin, which is the centre of the pixel
     out.step_x[i] = -dy * subpixels;
     out.step_y[i] = dx * subpixels;
     out.bias[i] = dy < 0 || (dy == 0 && dx > 0) ? 0 : -1;
@@ -139,8 +140,8 @@ template <typename Int>
 /// nearer, the triangle need not be drawn.
 struct depth_bound {
     f32 nearest;                ///< upper bound of every pixel's depth (1/w)
-    f32 first, step_x, step_y;  ///< the depth of pixel (x, y), counted from the pixel of the edge functions,
-                                ///< is at most first + x * step_x + y * step_y
+    f32 first, step_x, step_y;  ///< the depth at the offset (x, y) from the pixel of the edge functions is at
+                                ///< most first + x * step_x + y * step_y
 };
 /// The bound is the smaller of two bounds: the depth of the nearest corner, and the largest value of the
 /// depth plane over the pixels. The second bound is the lower one if corners lie far outside these pixels.

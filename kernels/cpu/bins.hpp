@@ -70,7 +70,7 @@ CAROUSEL_FORCE screen_vertex vertex_of(const u32* w) {
 CAROUSEL_FORCE u64 place_of(four_i32 v) { return __builtin_bit_cast(two_u64, v)[0]; }
 
 /// Adds one triangle to the tiles that its box touches, or to the specials. Returns false if there is no
-/// room; the triangle is then binned in the next round. Each step processes x and y in one operation.
+/// room; in this case the next round bins the triangle. Each step processes x and y in one operation.
 CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, const corner_words& corners,
                                  u32 id) {
     const four_i32 p = load_four(corners.at[0]), q = load_four(corners.at[1]), r = load_four(corners.at[2]);

@@ -31,8 +31,7 @@ struct classified {
     u32 small_count = 0, large_count = 0, culled = 0, not_finite = 0, bad_index = 0;
 };
 
-/// A triangle that has a record of its own and is rastered from it, because it was clipped or covers many
-/// tiles.
+/// A triangle that was clipped or covers many tiles. It has a separate record, from which it is rastered.
 struct special_triangle {
     body::screen_triangle triangle;
     u32 id;
@@ -127,7 +126,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args);
 void sharpen(device::queue& q, const sharpen_args& args);
 void hash_plane(device::queue& q, const hash_args& args);
 [[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);
-/// The minimum number of bytes with which run_fragment_stage works; it may then need many rounds (for tests).
+/// The minimum number of bytes with which run_fragment_stage works. With this minimum it may need many
+/// rounds; meant for tests.
 [[nodiscard]] u64 least_scratch_bytes(u32 width, u32 height);
 
 // The same functions, but synchronous: they run in the calling thread and the given pool. The queue's worker

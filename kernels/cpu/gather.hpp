@@ -1,6 +1,6 @@
 // No include guard on purpose: part of cpu/simd_source.hpp, inside the namespace of one instruction set.
-// Collects screen triangles into structure-of-arrays batches. Their corners come from the mesh by their
-// indices, or from the vertices of their cluster, which are transformed once.
+// Collects screen triangles into structure-of-arrays batches. The corners of a triangle are read from the
+// mesh by index, or taken from the vertices of the triangle's cluster, which are transformed once.
 
 inline constexpr u32 batch_size = 64;
 

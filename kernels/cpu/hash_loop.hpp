@@ -9,7 +9,7 @@ inline constexpr u32 hash_lanes = 4;
 inline constexpr u32 hash_lanes = 2;
 #endif
 using hash_vector = u64 __attribute__((vector_size(hash_lanes * 8)));
-/// For each half of the columns, the number of vectors that one pass keeps in registers.
+/// The number of vectors that one pass keeps in registers for each half of the columns.
 inline constexpr u32 hash_together = hash_lanes >= 4 ? hash_columns / 2 / hash_lanes : 4;
 
 struct hash_keys {

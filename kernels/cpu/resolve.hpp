@@ -185,7 +185,7 @@ CAROUSEL_FORCE void row_edges(shaded_row& r, const fragment_job& job, u32 x0, u3
     }
 }
 
-/// Interpolates one component of the last spread(), which distributed `width` components per corner.
+/// Interpolates one of the `width` components per corner that the preceding spread() has distributed.
 CAROUSEL_FORCE f32 blended(const shaded_row& r, const barycentrics& b, u32 l, u32 component, u32 width) {
     return blend(b, r.at[component][l], r.at[width + component][l], r.at[2 * width + component][l]);
 }

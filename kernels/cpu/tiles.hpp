@@ -105,7 +105,7 @@ struct alignas(64) stamps {
     i32 e[3][batch_size], step_x[3][batch_size], step_y[3][batch_size], bias[3][batch_size];
     f32 inverse_area[batch_size], wa[batch_size], to_b[batch_size], to_c[batch_size];
     i32 at[batch_size], columns[batch_size], rows[batch_size];
-    i32 small_columns[batch_size], small_rows[batch_size];  ///< 0 for all triangles that are not small
+    i32 small_columns[batch_size], small_rows[batch_size];  ///< 0 unless the triangle is small
     u32 kind[batch_size];
 };
 enum stamp_kind : u32 {
@@ -138,7 +138,7 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
             alive * (little ? u32{stamp_small}
                             : (u32{columns <= slim_columns} & slim ? u32{stamp_slim} : u32{stamp_rows}));
         s.kind[l] = kind;
-        // The values of triangles that are not narrow may wrap here; these values are not used.
+        // If a triangle is not narrow, its values may wrap here; they are not used.
         const u32 ox = static_cast<u32>(x0 * subpixels + subpixels / 2),
                   oy = static_cast<u32>(y0 * subpixels + subpixels / 2);
         const u32 px[3] = {static_cast<u32>(t.ax) - ox, static_cast<u32>(t.bx) - ox,

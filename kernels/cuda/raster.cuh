@@ -1,6 +1,6 @@
 #pragma once
 // Building blocks of the raster tiers: reading a triangle (with every bound checked), clipping it, and
-// drawing it by one thread or by a warp, as box or sliver. Included only by fragment_stage.cu.
+// drawing it as a box or as a sliver, by one thread or by a warp. Included only by fragment_stage.cu.
 
 #include "kernels/body/clip.hpp"
 #include "kernels/body/setup.hpp"

@@ -53,8 +53,8 @@ __device__ __forceinline__ texture_values plain_texture(const resolve_args& a, c
     return take_texels(a, f, 0, width, ~0U);
 }
 
-/// For mip levels or several textures: executes the steps of body/mip.hpp. `record` is the texture of the
-/// pixel's triangle.
+/// For mip levels or several textures: executes the steps of body/mip.hpp. `record` describes the texture of
+/// the pixel's triangle.
 __device__ __forceinline__ texture_values mapped_texture(const resolve_args& a, const texture_record& record,
                                                          const barycentrics& b, const weight_slopes& s,
                                                          const float4 (&rest)[3]) {
@@ -78,8 +78,8 @@ __device__ __forceinline__ texture_values mapped_texture(const resolve_args& a, 
     return out;
 }
 
-/// Returns the lit colour, or the normal, of a pixel's triangle, by the same steps as the rows of the CPU
-/// backend.
+/// Returns the lit colour or the normal of a pixel's triangle. The steps are the same as in the rows of the
+/// CPU backend.
 template <bool mapped>
 __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x, u32 y) {
     const u32 instance = id / a.mesh.counts.triangle_count,

@@ -1,11 +1,11 @@
 #pragma once
 // The tile tier: a block owns 64x64 pixels, and each of its warps owns 32x16 of them. The keys of these
-// pixels are in registers; they begin with the results of the other tiers. The block scans the boxes of all
-// large triangles, a batch at a time, and sets up those that touch the tile; its warps draw them without
-// atomics. If a triangle is farther than everything visible in the tile, it is not set up. If it does not
-// touch the pixels of a warp, or is farther than everything visible in them, this warp does not draw it. The
-// memory use does not depend on how many triangles overlap, and no two warps contend for a word. Included
-// only by fragment_stage.cu.
+// pixels are in registers, and their initial values are the results of the other tiers. The block scans the
+// boxes of all large triangles, a batch at a time, and sets up the triangles that touch the tile. The warps
+// of the block draw these triangles without atomics. If a triangle is farther than everything visible in
+// the tile, it is not set up. If a triangle does not touch the pixels of a warp, or is farther than
+// everything visible in these pixels, this warp does not draw it. The memory use does not depend on how
+// many triangles overlap, and no two warps contend for a word. Included only by fragment_stage.cu.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -90,7 +90,7 @@ __device__ __forceinline__ bool draw(const tile_triangle& t, i32 x, i32 y, i32 l
     return true;
 }
 
-/// The upper half of the largest key of the warp, which is the farthest depth.
+/// The farthest depth of the warp's pixels: the upper half of their largest key.
 __device__ __forceinline__ u32 largest_of(const unsigned long long (&keys)[warp_rows]) {
     u32 largest = 0;
 #pragma unroll
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     __shared__ tile_triangle found[tile_threads];
     __shared__ u32 found_count;
     __shared__ u32 all;
-    __shared__ u32 largest;  // upper half of the largest key of the tile, which is the farthest depth
+    __shared__ u32 largest;  // the farthest depth in the tile: the upper half of the largest key
     let_next_begin();
     wait_for_last();
     if (threadIdx.x == 0) all = min_(a.header->large + 1U, large_capacity), found_count = 0;
@@ -131,8 +131,8 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     bool loaded = false;
     f32 tile_farthest = 0.0F, farthest = 0.0F;  // 1/w; 0 if some pixel is empty
     for (u32 first = 0; first < count; first += tile_threads) {
-        __syncthreads();  // after this, all threads have read the count and the depth of the last batch, and
-                          // the count is 0
+        __syncthreads();  // after this, all threads have read the count and the depth of the previous batch,
+                          // and the count is 0
         if (threadIdx.x == 0) largest = 0;
         const u32 at = first + threadIdx.x;
         if (at < count) {

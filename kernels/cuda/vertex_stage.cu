@@ -8,8 +8,8 @@ namespace carousel::kernels::cuda {
 namespace {
 
 constexpr u32 select_threads = 256, warps = select_threads / 32, classify_each = cluster_triangles / 32;
-constexpr int select_resident = 5;  ///< number of blocks that fit on a multiprocessor; registers and shared
-                                    ///< memory limit it
+constexpr int select_resident = 5;  ///< number of blocks that fit on a multiprocessor; the registers and the
+                                    ///< shared memory limit this number
 
 struct select_args {
     mesh_view mesh;

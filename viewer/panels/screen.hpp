@@ -13,8 +13,8 @@
 namespace carousel::viewer {
 
 // The arrangement of the panels: two columns with movable borders or, in a small window, one panel at a time
-// under tabs. If several panels have the same place, only one of them is shown there. A click on the title of
-// another panel, or a key, shows that panel instead.
+// under tabs. If several panels have the same place, only one of them is shown at a time. A click on the
+// title of another panel of the place, or a key, shows the other panel instead.
 
 /// The lower ends of the stages, rings and plots in the right column, as shares of the column's height.
 using right_ends = std::array<f32, 3>;

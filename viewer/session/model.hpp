@@ -44,7 +44,7 @@ struct picture_model {
     u64 shown_frames = 0, repainted = 0;        ///< repainted: the same frame was painted again in other
                                                 ///< colours
     u64 revoked = 0, torn = 0, tombstones = 0;  ///< discarded
-    const std::byte* pixels = nullptr;  ///< RGBA8; null on the interop path: the store then has the pixels
+    const std::byte* pixels = nullptr;  ///< RGBA8; null on the interop path, where the store has the pixels
     bool paused = false, step = false;
     bool red = true, green = true, blue = true, alpha = false;
     f32 exposure_stops = 0;
@@ -78,8 +78,7 @@ struct model {
     ring::parameter_schema schema;
     /// the parameter values, including local edits; schema.bytes bytes, or empty while they are not known
     std::vector<std::byte> values;
-    bool values_changed = false;  ///< a panel requests that the values which differ from those of the run are
-                                  ///< sent
+    bool values_changed = false;  ///< a panel requests to send all values that differ from the run's
     bool reset_values = false;    ///< a panel requests that all values are reset to those at the run's start
     bool help = false, screenshot = false, quit = false;
 

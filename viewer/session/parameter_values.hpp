@@ -67,7 +67,7 @@ private:
     [[nodiscard]] nlohmann::json changes(const model& m) const;
     void send_one(run::set_request what, control_client& to);
 
-    std::vector<std::byte> read_;  ///< values that read() has set; a difference in model::values is an edit
+    std::vector<std::byte> read_;  ///< values that read() has set; model::values also contains the edits
     u64 unsent_ = 0, sent_ = 0;    ///< one bit per field: in unsent_ for fields that were edited and not sent
                                    ///< yet, in sent_ for fields of the unanswered `set`
     bool reset_wanted_ = false;

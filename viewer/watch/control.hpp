@@ -108,15 +108,15 @@ public:
     control_client& operator=(const control_client&) = delete;
 
     /// Sets the run, and the socket of the supervisor to which requests are sent ("": there is none). If a
-    /// supervisor of another run listens there, it refuses the requests.
+    /// supervisor of another run listens at this socket, it refuses the requests.
     void aim(const std::string& socket_path, const std::string& run_id);
     void send(command c);
     [[nodiscard]] std::vector<reply> take_replies();
     /// The stages of this host; empty: not known yet.
     [[nodiscard]] std::vector<seat_report> report();
     [[nodiscard]] run_report run_state();
-    /// Returns the additional names of rings that were reported last: a map from the name STAGE.OUTPUT of a
-    /// stage's first output to the ring's name.
+    /// Returns the additional names of rings, as last reported: a map from STAGE.OUTPUT, which also names a
+    /// stage's first output, to the ring's name.
     [[nodiscard]] std::map<std::string, std::string> other_ring_names();
     /// Returns the other hosts of the pipeline; empty if there are none, or if they are not known yet.
     [[nodiscard]] std::vector<host_report> hosts();

@@ -66,8 +66,8 @@ limits extremes_of(const plane_picture& p, const std::byte* from, picture_part p
     return low <= high ? limits{low, high} : limits{};
 }
 
-/// Computes percentiles. If the picture has more than about most_samples values, uses that number of values,
-/// spread evenly over the picture.
+/// Computes percentiles of all values of the picture. If these are more than about most_samples, uses only
+/// about most_samples of them, spread evenly over the picture.
 template <typename Read>
 limits usual_of(const plane_picture& p, const std::byte* from, picture_part part, const Read& read) {
     const u64 channels = std::min(p.channels, 3U), all = u64{part.width} * part.height * channels;

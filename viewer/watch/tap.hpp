@@ -73,7 +73,7 @@ struct taken_frame {
 class ring_tap {
 public:
     /// `c` is a writable mapping of the run, which must outlive this object. `make` is called if the ring is
-    /// in GPU memory; a GL context must then be current. `make` is null if there is no GL.
+    /// in GPU memory; in this case a GL context must be current. `make` is null if there is no GL.
     ring_tap(shm::control_block& c, const std::string& socket_path, const plane_choice& what,
              interop_maker make, picture_way way);
 
@@ -130,8 +130,8 @@ public:
     /// If the tap has taken another frame since the last call, makes it the shown frame, requests the next
     /// frame, and returns true. Throws device_error.
     [[nodiscard]] bool poll();
-    /// Drops a frame that was taken and not shown yet, so that the next frame is one that is taken after this
-    /// call.
+    /// Drops a frame that was taken before this call and has not been shown yet, so that it is not shown
+    /// later.
     void refresh();
     /// Sets the styles by which values become colours from now on. Returns true if the shown frame has been
     /// painted again.

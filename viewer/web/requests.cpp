@@ -210,8 +210,8 @@ std::string pixel_json(const std::optional<pointed_pixel>& p, const std::vector<
 
 json parameters_of(const view& v) {
     const ring::parameter_schema& schema = v.schema;
-    // If the block was recreated and the supervisor has not reported the new schema yet, the old schema may
-    // not match the new bytes.
+    // If the block was recreated and the supervisor has not reported the new schema yet, it is possible that
+    // the old schema does not match the new bytes.
     if (v.phase == run_phase::waiting || !schema || schema.bytes != v.snap.parameter_bytes ||
         schema.bytes > v.snap.parameters.size())
         return {};

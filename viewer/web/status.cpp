@@ -167,7 +167,7 @@ json ring_json(const view& v, std::size_t k) {
             {"readers", readers_json(v, l)}};
 }
 
-/// The slowest sink's number of frames, and its frames per second.
+/// The number of frames and the frames per second of the slowest sink.
 struct delivery {
     u64 frames = 0;
     f64 per_second = 0;

@@ -50,7 +50,7 @@ void connection::begin_stream(std::string_view query) {
                              });
 }
 
-// Reads from the socket, so that it is detected if the client leaves while there is no picture to send.
+// Reads from the socket in order to detect that the client leaves while there is no picture to send.
 void connection::watch_for_end() {
     stream_.expires_never();
     stream_.async_read_some(boost::asio::buffer(sink_),

@@ -28,8 +28,8 @@ struct to_pixels {
         : origin(d.DisplayPos),
           scale(d.FramebufferScale),
           height(std::floor(d.DisplaySize.y * d.FramebufferScale.y)) {}
-    /// Whole pixels, truncated as ImGui's OpenGL backend does for glScissor(): a rectangle with fractions may
-    /// lose its last column or row.
+    /// A rectangle in whole pixels. Fractions are truncated, as in the calls of glScissor() in ImGui's
+    /// OpenGL backend, so a rectangle with fractions may lose its last column or row.
     [[nodiscard]] float_box clip(const ImDrawCmd& c) const {
         const float_box exact{(c.ClipRect.x - origin.x) * scale.x, (c.ClipRect.y - origin.y) * scale.y,
                               (c.ClipRect.z - origin.x) * scale.x, (c.ClipRect.w - origin.y) * scale.y};
@@ -148,7 +148,7 @@ std::vector<pixel_box> redraw::changed(const ImDrawData& data, u64 picture_versi
                                (everything || now_[k].picture || drawn_[k].picture));
     const std::vector<pixel_box> boxes = boxes_of(wanted);
     drawn_.resize(now_.size());
-    // The box that contains all boxes may include tiles that were not requested; these are drawn as well.
+    // The box that contains all boxes may also include tiles that were not requested; they are also drawn.
     for (const pixel_box& b : boxes)
         for (i32 y = b.top / tile; y < (b.bottom + tile - 1) / tile; ++y)
             for (i32 x = b.left / tile; x < (b.right + tile - 1) / tile; ++x) {
