@@ -67,8 +67,8 @@ struct attach_request {
 [[nodiscard]] attachment attach(const attach_request& request);
 
 // Holds a shared lock on the control block and one on the lock file of the run's folder (shm/process_fd.hpp).
-// These locks show processes in every namespace that this stage takes part in the run. A process can take
-// part in only one run.
+// By these locks, processes in every namespace can detect that this stage takes part in the run. A process
+// can take part in only one run.
 
 /// Maps the control block of the run and holds the lock on it until the process ends. Throws shm_error.
 [[nodiscard]] shm::control_block& join_run(const std::string& run_id);

@@ -1,8 +1,9 @@
 #pragma once
 // Determines from the ledgers of a run's sinks the frame below which all sinks have delivered every frame.
 // Used by a stage that acknowledges frames to another host (environment::delivered_below). A sink writes a
-// ledger record after its output, so a frame that is marked in every ledger has permanently left the rings.
-// ledger/ledger.hpp defines which sinks count for which frames; the supervisor uses the same files.
+// ledger record after its output, so a frame that is marked in every ledger has left the rings
+// permanently. ledger/ledger.hpp defines which sinks count for which frames; the supervisor uses the same
+// files.
 //
 // Reads files and words, writes nothing. To be used by one thread at a time.
 

@@ -147,8 +147,8 @@ void with_exit_note(const std::function<void()>& work) {
 }
 
 void die(int code) noexcept {
-    // If a process is revoked, or its supervisor has ended, the process itself has not failed, so it leaves
-    // no note.
+    // A process that ends because it was revoked, or because its supervisor has ended, has not failed
+    // itself, so it leaves no note.
     if (code != exit_code::revoked && code != exit_code::supervisor_gone) note(ring::note_exit(code));
     // A client of an MPS domain that exits with work on the device may end other clients as well. The
     // supervisor ends a revoked client through the server (mps_control.hpp) and then kills it; the client

@@ -20,7 +20,8 @@ namespace {
 /// Returns a pseudo-random number below `below`, the same for the same frame.
 u64 chosen(u64 ring_sequence, u64 below) { return (ring_sequence * 0x9E37'79B9'7F4A'7C15ULL >> 32U) % below; }
 
-/// Enqueues a write of 16 bytes into one of the frame's inputs, at a place derived from its sequence.
+/// Enqueues a write of 16 bytes into one of the frame's inputs, at a place derived from the frame's
+/// sequence.
 void scribble(runtime& r, const ring::job& at_work) {
     if (at_work.inputs == 0) return;
     const auto k = static_cast<u32>(chosen(at_work.ring_sequence, at_work.inputs));

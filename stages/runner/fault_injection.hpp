@@ -7,8 +7,7 @@
 
 namespace carousel::stages {
 
-/// If no fault is requested, the call costs only one load of a word, which no process is writing at that
-/// time.
+/// If no fault is requested, the call costs only one load of a word that no process is writing.
 [[nodiscard]] bool is_fault_requested(const runtime& r) noexcept;
 
 /// Runs on the main thread, inside process()'s clock, with `at_work` leased. A GPU fault, a scribble and an

@@ -67,7 +67,7 @@ private:
     std::mutex mutex_;
     std::condition_variable submitted_changed_, work_, finished_;
     std::deque<frame_in_work*> submitted_, arrived_;
-    std::deque<loop*> open_;  ///< the loops of which some parts have not been taken by a thread yet
+    std::deque<loop*> open_;  ///< the loops that still have parts for threads to take
     bool ending_ = false;
     std::vector<std::thread> threads_;
 };

@@ -7,10 +7,11 @@
 // the checks here, between the event and the commit. No other process reads these results, so no other
 // process may commit the frames of a stage with a canary (stage_flag::owner_commits).
 //
-// This process plants a slot's canary when it makes its first frame in that slot, before that frame's graph.
-// If the canary is intact after one frame, it is not planted again for the next frame. If other processes can
-// write into that slot too (instances that fill the same ring, readers that map it for writing), each frame
-// plants its canaries, because a wild write into a free slot could not be attributed.
+// This process plants a slot's canary when it makes its first frame in the slot, before it launches the graph
+// of this frame. If the canary is intact after one frame, it is not planted again for the next frame. If
+// other processes can write into that slot too (instances that fill the same ring, readers that map it for
+// writing), each frame plants its canaries: a wild write into a free slot could not be attributed to a
+// process.
 //
 // A stage whose output is completed on the host (commits_on_host) writes after the check by the last launch.
 // So a second check follows finish(), on a separate queue, because the stage's queue belongs to the main

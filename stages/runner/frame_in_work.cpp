@@ -22,7 +22,7 @@ std::span<const std::byte> frame_in_work::parameter_bytes() const noexcept {
         .first(std::min(runtime_->control().parameters.bytes, shm::max_parameter_bytes));
 }
 
-// Changes only this process's own job; its values are copied into the header at SUBMITTED.
+// Changes only this process's own job; the values of the job are copied into the header at SUBMITTED.
 void frame_in_work::stamp(const frame_stamp& with) {
     require_source_at_work("stamp()");
     const std::size_t bytes = parameter_bytes().size();
@@ -57,8 +57,8 @@ void frame_in_work::pass_tombstone() {
     job.tombstone_reason = static_cast<u32>(exit_code::stage_failed);
 }
 
-// The header belongs to this process from FILL to SUBMITTED, when it becomes final; until then a stage may
-// change it.
+// The header belongs to this process from FILL to SUBMITTED. A stage may change the header until SUBMITTED,
+// when it becomes final.
 frame_metadata frame_in_work::metadata() noexcept {
     if (runtime_->output() == nullptr) return frame_metadata(std::span(metadata_).first(metadata_bytes_));
     shm::frame_header& h = own_header();
@@ -88,9 +88,9 @@ void frame_in_work::take_carried() {
 // Runs after SUBMITTED. This is allowed only for a stage whose frames no other process commits
 // (owner_commits). No reader accesses the header before the job's owner commits, the owner stores COMMITTED
 // (release) after the seal, and the audit inspects only READY slots. A crash here leaves the header of a
-// frame that no process reads; a revoked process writes into a quarantined slot. A header that another
-// process has changed in the meantime is left unchanged and unsealed: no process leases it, and the audit
-// reports it.
+// frame that no process reads; a revoked process writes into a quarantined slot. If another process has
+// changed the header in the meantime, this function neither changes nor seals it: no process leases a frame
+// with such a header, and the audit reports it.
 void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
     const bool fits = metadata.size() <= shm::max_metadata_bytes;
     if (in_process || runtime_->outputs() != 1 || !fits ||

@@ -35,7 +35,7 @@ public:
     void submitted();
     /// Called when no frame can begin: closes the turn.
     void on_idle();
-    /// The device has completed a frame. One thread at a time, in the order of submission.
+    /// Called when the device has completed a frame, by one thread at a time and in the order of submission.
     void complete();
     /// Returns how long to wait for the turn after may_begin() has returned false, in ns.
     [[nodiscard]] u64 patience_ns() const;

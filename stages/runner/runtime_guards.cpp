@@ -3,7 +3,7 @@
 // the process's log.
 //
 // Threads: the main thread. The entry's word belongs to this process and is not atomic: a concurrent reader
-// reads its old or its new value.
+// reads either the old or the new value of the word.
 #include <string_view>
 
 #include "core/log.hpp"

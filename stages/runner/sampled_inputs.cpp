@@ -83,7 +83,7 @@ void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames)
     runtime_->stage_block().counters.torn.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Returns only when the copy is complete, because the lease is released afterwards.
+// Returns only when the copy is complete, because the caller releases the lease after this call.
 void sampled_input::copy(sampled_copy& to) {
     const mapped_link& ring = runtime_->sampled_input(index_);
     const frame_format& format = runtime_->sampled_input_format(index_);

@@ -9,10 +9,11 @@
 // results cannot be compared with those of another run.
 //
 // What a crash leaves: the copy is made before this stage begins its own frame, so no frame of this stage is
-// affected. A lease that a dead or stopped process leaves is revoked by a process that finds it too old, or
-// by the supervisor together with its place in the group (ring/latest.hpp); data that was copied under a
-// revoked lease is discarded, and the previous copy is kept. A successor starts without a copy. A standby too
-// has no copy at first, because it joins the group only after it has taken over.
+// affected. If a process dies or stops while it holds such a lease, the lease is revoked by a process that
+// finds the lease too old, or by the supervisor together with the dead process's place in the group
+// (ring/latest.hpp). Data that was copied under a revoked lease is discarded, and the previous copy is kept.
+// A successor starts without a copy. A standby too has no copy at first, because it joins the group only
+// after it has taken over.
 //
 // Threads: used by the runner's main thread. Other threads read the copies that are held by their frames.
 
@@ -35,8 +36,8 @@ struct sampled_copy {
 class sampled_input {
 public:
     sampled_input(runtime& r, u32 index);
-    /// Copies the newest frame if it is newer than the current copy's. `frames`: the frames whose copies are
-    /// in use.
+    /// Copies the newest frame if it is newer than the frame of the current copy. `frames`: the frames whose
+    /// copies are in use.
     void take(std::span<const std::unique_ptr<frame_in_work>> frames);
     /// Null if there has been no frame yet.
     [[nodiscard]] const sampled_copy* current() const noexcept { return current_; }

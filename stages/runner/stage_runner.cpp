@@ -71,8 +71,8 @@ stage_runner::stage_runner(runtime& r, stage& s)
     if (r.sampled_inputs() > 0) sampled_inputs_ = std::make_unique<sampled_inputs>(r);
     canaries_ = std::make_unique<frame_canaries>(r, worker_, frames_, commits_on_host_);
     play_graphs();
-    // Threads start here and not in run(), so that a standby that takes over already has them, and a process
-    // that cannot start them ends before it reports ready.
+    // Threads start here and not in run(), for two reasons: a standby that takes over already has its
+    // threads, and a process that cannot start them ends before it reports that it is ready.
     if (wants_pool(r, s)) {
         pool_ = std::make_unique<finish_pool>(
             r.finish_threads(), [this](frame_in_work& f) { wait_for_device(f); },
@@ -343,7 +343,8 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
                   f.job.ring_sequence);
         die(exit_code::revoked);
     }
-    // Done before the job word advances: from COMMITTED the supervisor knows that this mark may be missing.
+    // Done before the job word advances: as long as the word is COMMITTED, the supervisor knows that this
+    // mark may be missing.
     if (ledger_)
         open.leave_for([&] {
             host_work("the mark", f, [&] {
@@ -367,8 +368,8 @@ void stage_runner::record(const frame_in_work& f) {
     ledger_->record(f.job.ring_sequence, f.for_ledger(), f.job.is_tombstone(), committer_of(*runtime_));
 }
 
-// Runs the actions that a stage performs outside the ring. They are identified by the frame's sequence and
-// can be repeated, so a full disk only delays them.
+// Runs the actions that a stage performs outside the ring. These actions are identified by the frame's
+// sequence and can be repeated, so a full disk only delays them.
 template <typename F>
 void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
     guarded(

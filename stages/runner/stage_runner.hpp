@@ -155,10 +155,10 @@ inline constexpr u64 poll_for_low_ns = 20'000'000;
 /// Returns the text that a profiler's timeline shows for this reason.
 [[nodiscard]] const char* text_of(telemetry::wait_reason why) noexcept;
 
-// Main loop of a stage that reads its only input as a `latest` group: it takes the newest frame, skips frames
-// that it has no time for and never blocks another process. The data that the stage has read is valid only if
-// its lease was not revoked meanwhile. The release of the lease shows whether it was revoked, so finish() is
-// called after the release.
+// Main loop of a stage that reads its only input as a `latest` group: such a stage takes the newest frame,
+// skips frames for which it has no time, and never blocks another process. The data that the stage has read
+// is valid only if its lease was not revoked while the stage read. The release of the lease shows whether it
+// was revoked, so finish() is called after the release.
 
 /// Runs until every frame of the run has passed.
 void run_latest(runtime& r, stage& s);

@@ -51,8 +51,8 @@ bool stage_runner::poll_rings() {
     for (u32 k = 0; k < worker_.outputs(); ++k) changed |= worker_.output(k).sweep();
     for (u32 i = 0; i < worker_.stage().inputs; ++i) {
         changed |= helper_.help(worker_.input(i)) > 0;
-        // This stage may not take the last frames of the input's producer, so no later step of this stage
-        // would free their slots, and the producer may have ended.
+        // It is possible that this stage never takes the last frames of the input's producer. No later step
+        // of this stage would then free the slots of these frames, and the producer may have ended.
         changed |= worker_.input(i).sweep();
     }
     return changed;

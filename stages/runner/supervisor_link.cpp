@@ -49,11 +49,11 @@ bool is_broken_pipe(int fd) {
 namespace fs = std::filesystem;
 constexpr u64 daemon_patience_ns = 2 * ns_per_s, kill_patience_ns = ns_per_s;
 
-/// True if another stage process that has not decided to leave still exists. This is determined by the entry
+/// True if another stage process still exists and has not decided to leave. This is determined by the entry
 /// of that process, or, if its pid is not valid here (another pid or time namespace), by its lock. A process
 /// that is DOOMED and still exists, because the supervisor died while it was retiring that process, is killed
-/// here: after the control block is removed, no list contains that process any more. The caller must have
-/// released the locks of this process.
+/// here, because no list contains that process any more after the control block is removed. The caller must
+/// have released the locks of this process.
 bool others_live(const shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                  const std::string& run_id) {
     bool any = false;

@@ -34,8 +34,7 @@ public:
     [[nodiscard]] u64 unsupervised_ns() const noexcept;
     /// Updated by watch().
     [[nodiscard]] const running_time& running() const noexcept { return running_; }
-    /// Returns whether there is a supervisor. Polls the socket for this, and does not use the last result of
-    /// watch().
+    /// Returns whether there is a supervisor. Polls the socket instead of using the last result of watch().
     [[nodiscard]] bool there();
     /// Reports that this stage is LIVE, or that a standby is ready to become LIVE. If there is no supervisor,
     /// the next one receives the report.
@@ -74,10 +73,10 @@ private:
 // and no two stages clean up at the same time. A process that leaves releases its locks on the run
 // (attach.hpp); while another process holds such a lock, nothing is removed.
 
-/// Returns false if another process holds the lock; the caller must then call it again later. Returns true if
-/// this process may end now, which it must then do immediately. What a crash leaves at each step: an entry
-/// that is DOOMED too early (an adopter replaces the stage), or files that the next run of that name or
-/// `carousel clean` removes.
+/// Returns false if another process holds the lock; in this case the caller must call this function again
+/// later. Returns true if this process may end; the caller must then end it immediately. What a crash leaves
+/// at each step: an entry that is DOOMED too early (an adopter replaces the stage), or files that the next
+/// run of that name or `carousel clean` removes.
 [[nodiscard]] bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                              const std::string& run_id) noexcept;
 

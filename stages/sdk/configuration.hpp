@@ -106,8 +106,9 @@ struct configuration {
     std::string device = "auto";  ///< the device requested in the file for this stage: auto, cpu, cuda:N
     std::string folder = {};      ///< absolute path of the pipeline file's folder, to which relative paths
                                   ///< refer
-    /// The inputs of the key `sampled`, in the file's order. A sampled input from a stage downstream of this
-    /// one has a format without planes, because its format may depend on this stage's output.
+    /// The inputs of the key `sampled`, in the file's order. If a sampled input comes from a stage
+    /// downstream of this stage, its format has no planes here, because it may depend on this stage's
+    /// output.
     std::vector<input_description> sampled = {};
 
     /// Returns a path from the settings as an absolute one: relative paths are resolved against the pipeline

@@ -39,7 +39,7 @@ public:
     /// that can hold its value. Throws config_error if the entry is of another kind.
     template <metadata_type T>
     [[nodiscard]] std::optional<T> get(std::string_view key) const;
-    /// Adds an entry or replaces the one of that key. Throws config_error if the key has characters other
+    /// Adds an entry, or replaces the entry of that key. Throws config_error if the key has characters other
     /// than A-Z a-z 0-9 _ . : / - or is longer than 63, if a text is not UTF-8 or has control characters, or
     /// if there is no room; throws std::logic_error outside process() of a stage with an output. If the
     /// function throws, nothing is changed.

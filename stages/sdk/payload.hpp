@@ -218,7 +218,7 @@ struct image_size {
 [[nodiscard]] image_size require_image(const configuration& with);
 
 /// Returns the only input of a stage that takes exactly one. Throws config_error; `what` (e.g. "a picture")
-/// is part of its message.
+/// is part of the error's message.
 [[nodiscard]] const input_description& require_one_input(const configuration& with, std::string_view what);
 
 /// Throws config_error if a stage that generates its frames has inputs.

@@ -28,9 +28,9 @@ bool is_gpu(const device::context* c) { return c != nullptr && c->kind() == devi
 
 }  // namespace
 
-/// The memory of delivered frames, together with all objects that it needs. These objects are kept with it
-/// because a frame's memory may outlive its port and its run, and because work that was enqueued for the
-/// frame must be complete before the memory is freed.
+/// The memory of delivered frames, together with all objects that it needs. These objects are kept for two
+/// reasons: a frame's memory may outlive the frame's port and run, and work that was enqueued for the frame
+/// must be complete before the memory is freed.
 struct landing {
     std::shared_ptr<device::context> on;
     std::unique_ptr<device::mapping> memory;

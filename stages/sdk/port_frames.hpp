@@ -24,7 +24,7 @@
 // queue() and, for a reader, after its record in the run's ledger. commit() must be called before the next
 // frame is requested; a writer's frame that is destroyed without commit() is issued again. Request a frame
 // when its content is available, because the frame's timeout runs from next() to commit(). A writer
-// determines the rate of its frames itself; the pipeline's fps determines only their time_s.
+// determines the rate of its frames itself; the pipeline's fps determines only the frames' time_s.
 //
 // In addition to its planes a frame has metadata, a capture time and used extents of its planes, which a
 // reader reads and a writer sets, as in a stage.
@@ -71,8 +71,8 @@ struct port_options {
     std::map<std::string, std::string> planes = {};
 };
 
-/// Thrown by commit() if the port has been given to another incarnation meanwhile. The frame is then not
-/// committed, and the other incarnation gets it.
+/// Thrown by commit() if the port has been given to another incarnation after the frame was taken. The frame
+/// is then not committed, and the other incarnation gets it.
 class port_revoked : public error {
 public:
     explicit port_revoked(const std::string& message) : error(exit_code::revoked, message) {}

@@ -125,7 +125,8 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
     check_planes();
 }
 
-// Never runs in a forked child: every seat is owned by an owned_ptr, which deletes nothing there.
+// Never runs in a forked child: every seat is owned by an owned_ptr, which deletes nothing in a forked
+// child.
 port_seat::~port_seat() {
     const device::kept_thread kept(may_use_gpu());
     session_.reset();

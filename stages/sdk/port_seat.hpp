@@ -80,7 +80,7 @@ public:
     void commit();
     /// Ends a writer's stream before the current frame, or before the next one; see writer_port::end().
     void end();
-    /// Drops a writer's frame; the frame's number is then issued again.
+    /// Drops a writer's frame; after this the frame's number is issued again.
     void drop() noexcept;
     /// The session of the current frame. Throws config_error if there is none.
     [[nodiscard]] port_session& session() const;

@@ -126,7 +126,7 @@ session::attached port_session::introduce(const std::string& folder, const std::
                               pidfd ? std::vector<int>{pidfd.get()} : std::vector<int>{});
 }
 
-// Done before the claim, so that a process that finds a claimed entry of a port also finds its lock.
+// Done before the claim, so that a process that finds a port's claimed entry also finds the port's lock.
 void port_session::take_lock(const std::string& folder) {
     lock_path_ = run::port_lock(folder, incarnation_.seat, incarnation_.epoch);
     shm::unique_fd lock(::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -140,8 +140,8 @@ void port_session::take_lock(const std::string& folder) {
             lock_path_, errno_text(errno)));
 }
 
-// Publishes the guards in the same way as a stage's runner. A port writes no canaries, so its output is
-// guarded by the gaps after the slots; if there are no gaps, it is not guarded.
+// Publishes the guards in the same way as a stage's runner. A port writes no canaries, so only the gaps
+// after the slots guard a port's output; without gaps, the output is not guarded.
 void port_session::publish_guard() {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
         if (!inputs_[i].memory->read_only())
@@ -278,10 +278,11 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
 }
 
 // The event is complete before the job word becomes SUBMITTED. No other process commits for a port
-// (owner_commits), so only this process changes the word from SUBMITTED to COMMITTED. The order at the ledger
-// is: record, commit, mark, and only then the remaining steps. If the mark can't be written (a full disk) the
-// frame stays committed and the next call resumes with the mark. If there is no next call, the supervisor
-// writes the mark from the word (ledger_writer::mark_committed_by_supervisor).
+// (owner_commits), so only this process changes the word from SUBMITTED to COMMITTED. The steps are, in this
+// order: the record in the ledger, the commit, the mark in the ledger, and the remaining steps. If the mark
+// can't be written (a full disk) the frame stays committed and the next call resumes with the mark. If the
+// function is not called again, the supervisor writes the mark from the word
+// (ledger_writer::mark_committed_by_supervisor).
 bool port_session::finish(const telemetry::frame_hash& hash) {
     const bool is_tombstone = job_.is_tombstone();
     if (!committed_) {
@@ -343,8 +344,8 @@ void port_session::reissue_frame() noexcept {
 
 // Performs E1 and E3 of ring/PROTOCOL.md, in the same way as a stage's runner. The frame's clock is stopped
 // while this function waits for the supervisor's next poll, or for a supervisor. If this process is killed
-// before that poll, the claim is void and the next program writes that frame number; after that poll END is
-// known, and no program gets the number.
+// before that poll, the claim is void and the next program writes that frame number. After the poll END is
+// known, and no program gets that number.
 port_session::wait_result port_session::end_stream(u64 until_ns) {
     if ((worker_->stage().flags & shm::stage_flag::ends) == 0)
         throw config_error(

@@ -65,8 +65,8 @@ public:
     void reissue_frame() noexcept;
     /// Ends the stream before the current frame. Returns `closed` after the supervisor has accepted the
     /// claim; `lost` as above; `nothing` if it was not accepted in time. After `nothing` this incarnation
-    /// must end, because its frame is not written. Throws config_error if this source may not end its
-    /// stream.
+    /// must end, because its frame is not written. Throws config_error if this source is not permitted to
+    /// end its stream.
     [[nodiscard]] wait_result end_stream(u64 until_ns);
     /// Stops the clock of a writer's frame that waits to be issued again.
     void rest() noexcept;

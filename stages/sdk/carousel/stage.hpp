@@ -74,8 +74,8 @@ public:
     /// returned as a private copy on the device.
     [[nodiscard]] virtual std::span<const std::byte> asset(std::string_view name) = 0;
     /// The run's runtime directory: sockets, state, logs, ledgers. A stage may also store notes for its
-    /// successor there. The run removes this directory at the end of the run; files for the user belong in
-    /// output_directory().
+    /// successor in this directory. The run removes this directory at the end of the run; files for the user
+    /// belong in output_directory().
     [[nodiscard]] virtual std::string runtime_directory() const = 0;
     /// The run's output directory, an absolute path: runs/NAME-DATE in the directory in which the run was
     /// started. No run removes it. All stages share it, and a run that is taken over keeps it. The first call
@@ -83,17 +83,17 @@ public:
     [[nodiscard]] virtual std::string output_directory() const = 0;
     /// The number of this process among the stage's instances, from 0.
     [[nodiscard]] virtual u32 instance() const = 0;
-    /// Incarnation number of this seat, from 1. 0 in prepare() of a warm standby, which gets its number when
-    /// it takes over.
+    /// Incarnation number of this seat, from 1. In prepare() of a warm standby the number is 0, because the
+    /// standby gets its number when it takes over.
     [[nodiscard]] virtual u32 epoch() const = 0;
     /// Identifies the run: the same for all its processes and for each supervisor that takes it over.
     [[nodiscard]] virtual std::string run_id() const { return {}; }
     /// Number of the first frame in this run's rings. It is above 0 if the run continues a lost run, or if
     /// the rings were rebuilt during the run.
     [[nodiscard]] virtual u64 first_frame() const { return 0; }
-    /// Returns a frame number: for every frame below it, each sink of this run that has a claim on the frame
-    /// (ledger/ledger.hpp) has committed the frame and recorded it in its ledger. Reads files; to be called
-    /// from one thread at a time. Throws output_error.
+    /// Returns a frame number below which every frame is delivered: each sink of this run that has a claim
+    /// on such a frame (ledger/ledger.hpp) has committed the frame and recorded it in the sink's ledger.
+    /// Reads files; to be called from one thread at a time. Throws output_error.
     [[nodiscard]] virtual u64 delivered_below() { return 0; }
     /// Makes the runner call stage::ready() again. Any thread.
     virtual void wake() noexcept {}
@@ -135,8 +135,8 @@ public:
     /// The frame's time in seconds: frame_number / fps, so it depends only on the frame number.
     [[nodiscard]] f64 time_s() const noexcept { return meta().time_s; }
     /// The frame's parameters, as its source has set them. Every stage sees the same values for one frame:
-    /// later changes do not affect them, and they are the same when the frame is processed again after a
-    /// crash. Throws config_error unless description::parameters names T.
+    /// later changes do not affect these values, and they are the same when the frame is processed again
+    /// after a crash. Throws config_error unless description::parameters names T.
     template <frame_parameters T>
     [[nodiscard]] T parameters() const {
         const std::span<const std::byte> values = parameter_values(T::type, sizeof(T));
@@ -205,8 +205,8 @@ public:
     [[nodiscard]] virtual u32 lane()
         const noexcept = 0;  ///< < in_flight; scratch memory per lane is never shared
     /// Returns an object that belongs to this frame and exists from process() to finish(). Data that finish()
-    /// needs can be stored there. A member of the stage is not suitable for such data, because process() of
-    /// later frames runs before finish() of this frame. The first call creates the object
+    /// needs can be stored in this object. A member of the stage is not suitable for such data, because
+    /// process() of later frames runs before finish() of this frame. The first call creates the object
     /// (value-initialised); it is destroyed with the frame, and a frame that is processed again after a crash
     /// gets a new object. May be called only in process() and finish() of this frame. Throws std::logic_error
     /// if T differs from that of the first call.
@@ -243,9 +243,9 @@ public:
     /// called with false, or until finish() returns. Such a wait is not treated as a hang: no timeout of this
     /// process runs during the wait, and `carousel ps` shows its cause.
     virtual void wait_for_link(bool waits) { (void)waits; }
-    /// In finish() of a stage with one output that commits on the host: replaces the frame's metadata and the
-    /// used extents of its planes that process() set, for data that becomes known only in finish(). Throws
-    /// std::logic_error anywhere else.
+    /// In finish() of a stage with one output that commits on the host: replaces the metadata of the frame
+    /// and the used extents of its planes, which process() has set. Meant for data that becomes known only
+    /// in finish(). Throws std::logic_error anywhere else.
     virtual void carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
         (void)metadata, (void)used;
         throw std::logic_error(
@@ -276,11 +276,11 @@ public:
             "pass_tombstone() was called in a wrong place: it is only for process() of a source (a stage "
             "without inputs)");
     }
-    /// In process() of a source that sets description::ends: reports that the stream ends before this frame,
-    /// so that neither this frame nor any later one exists. Work enqueued for it is discarded. The call must
-    /// depend only on the frame number: a successor that processes this frame, or a later one, must also end
-    /// the stream. If it is called anywhere else it throws, and the exception ends the process like any
-    /// other.
+    /// In process() of a source that sets description::ends: reports that the stream ends before this frame:
+    /// neither this frame nor a later frame exists. Work enqueued for it is discarded. The call must depend
+    /// only on the frame number: a successor that processes this frame, or a later one, must also end the
+    /// stream. If end_stream() is called anywhere else, it throws an exception, which ends the process like
+    /// any other exception.
     virtual void end_stream() {
         throw std::logic_error(
             "end_stream() was called in a wrong place: it is only for process() of a source (a stage without "

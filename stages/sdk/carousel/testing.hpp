@@ -79,9 +79,9 @@ public:
         fill(name, plane, std::span<const T>(elements));
     }
 
-    /// From now on frame `frame_number` of a stand-in, with its current contents, is the newest frame for the
-    /// stages that have the stand-in as a sampled input. Before the first call of this function that sampled
-    /// input is empty.
+    /// From now on, stages that have the stand-in as a sampled input get frame `frame_number`, with the
+    /// stand-in's current contents, as the newest frame of that input. Before the first call of this
+    /// function that sampled input is empty.
     void newest(const std::string& name, u64 frame_number);
 
     /// Runs one frame through all stages, including finish() and commit. If no values are passed, the frame
@@ -128,7 +128,7 @@ public:
     /// Returns the bytes of an asset.
     [[nodiscard]] std::vector<std::byte> read_asset(const std::string& name);
 
-    bool owned = true;  ///< the value that frame::is_owned() returns for its frames
+    bool owned = true;  ///< the value that frame::is_owned() returns for the frames of the chain
 
 private:
     struct seat;
