@@ -124,8 +124,8 @@ void film_file::begin_stream(const output_target& to, std::span<const u8> headin
     note_part(1);
 }
 
-// If the film is a file, the next attempt overwrites a partial fragment; if there is no next attempt, the
-// next incarnation removes it.
+// If the film is a file, the next attempt overwrites a partial fragment. If this process makes no further
+// attempt, the next incarnation removes the partial fragment.
 void film_file::write_at_end(std::span<const u8> bytes) {
     if (is_stream_) {
         if (const int failed = write_output(file_.get(), std::as_bytes(bytes)); failed != 0)

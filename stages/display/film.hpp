@@ -70,8 +70,8 @@ public:
         : encoder_(make_film_encoder(size.width, size.height, fps)), file_(path, note, encoder_->heading()) {}
 
     /// Called before the frame's commit. Does nothing for a frame that the film already contains. Throws
-    /// output_error. After a full disk, write() is called again with the same frame; the encoder then already
-    /// has the frame and must not get it twice.
+    /// output_error. After a full disk, write() is called again with the same frame; in this second call the
+    /// encoder already has the frame and must not get it twice.
     void write(u64 frame_number, std::span<const std::byte> rgba) {
         if (file_.contains(frame_number)) return;
         if (encoded_ != frame_number) fragment_ = encoder_->encode(frame_number, rgba);

@@ -17,7 +17,8 @@ namespace carousel::stages {
 class film_encoder {
 public:
     virtual ~film_encoder() = default;
-    /// Returns the beginning of the file, which is identical for the same size, rate and libraries.
+    /// Returns the beginning of the file; it is identical for all films of the same size, rate and
+    /// libraries.
     [[nodiscard]] virtual const std::vector<u8>& heading() const = 0;
     /// Encodes one picture (RGBA8, dense) as a complete fragment. Frame numbers increase; gaps are allowed.
     /// Throws output_error.
@@ -35,8 +36,8 @@ using film_encoder_maker = film_encoder* (*)(u32 width, u32 height, f64 fps, std
 inline constexpr const char* film_encoder_symbol = "carousel_make_film_encoder";
 
 // A film's file as a sequence of boxes (ISO/IEC 14496-12): a heading (ftyp, moov), then one fragment (moof,
-// mdat) per frame. A fragment's decode time (tfdt) is its frame number times film_ticks, so the file itself
-// shows which frames it contains, even after its writer was killed during a write.
+// mdat) per frame. A fragment's decode time (tfdt) is its frame number times film_ticks, so the frames in a
+// film can be determined from the file alone, even after its writer was killed during a write.
 
 inline constexpr u64 film_ticks = 1000;  ///< duration of a frame in units of the film's time scale
 

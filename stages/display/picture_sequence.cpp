@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t most_digits = 20;
 
-/// The conversion that begins at pattern[at] == '%': its length and its number of digits. The length is 0 if
-/// the conversion is not supported.
+/// The length and the number of digits of the conversion that begins at pattern[at] == '%'. The length is 0
+/// if the conversion is not supported.
 struct conversion {
     std::size_t length = 0;
     std::size_t digits = 1;

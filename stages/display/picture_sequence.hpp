@@ -40,13 +40,13 @@ private:
 };
 
 // Keeps only the newest pictures of a run. Meant for a run that does not end by itself, and whose pictures a
-// person watches. After each picture is written, the pictures that are `keep` frames older are removed.
-// Removes only pictures that this run has written: files that match the run's own pattern, made since the
-// run's first display began (the time of a small file in the run's runtime directory). Pictures of other runs
-// in the same folder are kept. What a crash leaves: a display that is killed between a picture and the
-// removal delivers that frame again. The display's successor scans the folder for written pictures, so that
-// pictures left by its predecessors are removed with the next picture. Frames may arrive in any order, from
-// several threads; a picture that is already too old is removed at once.
+// person watches. After each picture is written, the pictures that are at least `keep` frames older than the
+// newest frame are removed. Removes only pictures that this run has written: files that match the run's own
+// pattern, made since the run's first display began (the time of a small file in the run's runtime
+// directory). Pictures of other runs in the same folder are kept. What a crash leaves: a display that is
+// killed between a picture and the removal delivers that frame again. The display's successor scans the
+// folder for written pictures, so that pictures left by its predecessors are removed with the next picture.
+// Frames may arrive in any order, from several threads; a picture that is already too old is removed at once.
 
 class kept_pictures {
 public:

@@ -58,8 +58,8 @@ public:
     }
 
 private:
-    /// Returns the nodes of the scene in reverse order; if the file has no scenes, returns all nodes that are
-    /// not children of other nodes, also in reverse order.
+    /// Returns the nodes of the scene in reverse order; if the file has no scenes, returns all root nodes,
+    /// also in reverse order.
     std::vector<u64> roots() {
         const gltf_value root = document_.root();
         std::vector<u64> out;

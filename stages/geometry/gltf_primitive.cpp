@@ -27,7 +27,7 @@ constexpr u64 most = u64{1} << 29U;  // limit of the kernels for the number of v
 
 enum mode : u64 { triangles = 4, strip = 5, fan = 6 };
 
-/// The indices of the primitive's vertices, in its order.
+/// The indices of the primitive's vertices, in the primitive's order.
 std::vector<u32> listed(gltf_document& document, const gltf_value& primitive, u64 vertex_count) {
     std::vector<u32> out;
     if (primitive.integer_or("indices", UINT32_MAX, 0, UINT32_MAX) == UINT32_MAX) {
@@ -70,7 +70,7 @@ std::vector<u32> as_triangles(const std::vector<u32>& list, u64 kind, const gltf
     return out;
 }
 
-/// Gives each triangle separate vertices with the normal of its plane.
+/// Gives each triangle separate vertices whose normal is that of the triangle's plane.
 void flatten(gltf_primitive& p) {
     std::vector<gltf_primitive::vertex> own;
     own.reserve(p.indices.size());

@@ -22,7 +22,8 @@ public:
     texture_set() = default;
     /// Reads the headers of the pictures, which determine the layout. `key`: the setting that errors name.
     /// `mipmaps`: creates the whole mip chain of each picture. `unreadable_is_white`: an unreadable picture
-    /// is logged and omitted, and its surface then shows only its factor. Throws settings_error.
+    /// is logged and omitted, and the picture's surface shows only the surface's colour factor. Throws
+    /// settings_error.
     texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps,
                 bool unreadable_is_white = false);
 
@@ -51,7 +52,7 @@ public:
 
     [[nodiscard]] const kernels::mesh_layout& layout() const noexcept { return layout_; }
 
-    /// True if the mesh comes from a file; the default camera then uses a three-quarter view.
+    /// True if the mesh comes from a file. For such a mesh the default camera uses a three-quarter view.
     [[nodiscard]] bool is_file() const noexcept { return file_.has_value(); }
 
     /// Fills a block of layout().bytes bytes that `queue` can access, and waits until the block is complete.

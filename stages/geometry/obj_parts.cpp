@@ -37,7 +37,8 @@ point3 newell(std::span<const point3> p) {
     return n;
 }
 
-/// Projects the polygon along the coordinate axis nearest to its normal, so that it is counter-clockwise.
+/// Projects the polygon along the coordinate axis nearest to the polygon's normal, so that the projected
+/// polygon is counter-clockwise.
 std::vector<point2> project(std::span<const point3> corners) {
     const point3 n = newell(corners);
     std::size_t axis = 0;

@@ -81,7 +81,7 @@ public:
     void decode(const texture_size& size, std::vector<u8>& rgba) override {
         rgba.resize(std::size_t{size.width} * size.height * 4);
         // If the library only warns about a picture, the picture is refused, too, because such a warning
-        // means that it is incomplete.
+        // means that the picture is incomplete.
         expect_ok(tjDecompress2(jpeg_.get(), data(), bytes_.size(), rgba.data(), static_cast<int>(size.width),
                                 0, static_cast<int>(size.height), TJPF_RGBA,
                                 TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS));

@@ -131,9 +131,9 @@ std::string link_end::file(const std::string& name) const {
     return env->runtime_directory() + "/" + name + "-" + stage;
 }
 
-// A receiver only forwards frames that other stages have made, and its stream ends when the sender ends it
-// (receive_stage::configure). The program's name would not identify a receiver: the program may be a wrapper,
-// or a link in the file system.
+// A receiver only forwards frames that other stages have made, and the receiver's stream ends when the
+// sender ends the stream (receive_stage::configure). The program's name would not identify a receiver: the
+// program may be a wrapper, or a link in the file system.
 bool link_end::is_one_of_several_receivers() const {
     using nlohmann::json;
     const json all = read_json_file(env->runtime_directory() + "/pipeline.json");

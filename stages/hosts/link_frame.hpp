@@ -20,10 +20,10 @@ inline constexpr std::string_view payload_hash_name = "carousel.blocks4k.v1 of a
 [[nodiscard]] used_planes used_of(const shm::used_extents& from);
 [[nodiscard]] shm::used_extents extents_of(const used_planes& from);
 
-// An outgoing frame's payload: it is hashed in place, and copied into page-locked memory if it is on a GPU;
-// both operations run on the frame's queue. Each lane has a separate buffer until its frame is finished. If
-// frames are sent directly, the payload stays in place, because the ring's memory belongs to the frame until
-// the frame's commit.
+// An outgoing frame's payload. The payload is hashed in place and, if it is on a GPU, copied into
+// page-locked memory; both operations run on the frame's queue. Each lane has a separate buffer until its
+// frame is finished. If frames are sent directly, the payload stays in place, because the ring's memory
+// belongs to the frame until the frame's commit.
 
 class outgoing_payload {
 public:

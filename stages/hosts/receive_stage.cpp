@@ -121,7 +121,7 @@ bool receive_stage::ready(u64 ring_sequence, u64 done_below) {
 }
 
 // Converts times of the other host's clock to this host's clock, as precisely as the relation of the clocks
-// is known; while it is unknown, such times are not set.
+// is known. As long as the relation is unknown, such times are not set.
 frame_stamp receive_stage::stamp_of(const hosts::frame_message& m, bool own_parameters) const {
     frame_stamp s{.time_s = m.time_s,
                   .parameter_number = m.parameter_number,

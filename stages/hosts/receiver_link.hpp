@@ -61,7 +61,7 @@ public:
     void free_buffer(u64 ring_sequence);
     /// Only for a receiver of answers (link_kind::answers): returns the oldest frame that is complete and not
     /// freed, and the run that sent it. A new sender's bytes may overwrite these bytes while they are read;
-    /// the hash detects that. Throws as whole() does.
+    /// the hash detects such an overwrite. Throws as whole() does.
     [[nodiscard]] std::optional<arrived> oldest_whole();
     /// Called when an answer has been processed. If the process that sent the answer is still the current
     /// sender, frees the answer's buffer and acknowledges the answer.

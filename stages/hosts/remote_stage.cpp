@@ -62,7 +62,7 @@ void remote_stage::prepare(environment& env) {
     for (u32 k = 0; k < env.in_flight(); ++k) buffers_.push_back(c.allocate_host(made_bytes_));
 }
 
-// Opened at the first call of ready() and not earlier, because the epoch is known only then.
+// Opened at the first call of ready() and not earlier, because the epoch is not known before that call.
 void remote_stage::open() {
     environment& env = *end_.env;
     hosts::receiver_link::set_up s;

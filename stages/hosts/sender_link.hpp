@@ -50,14 +50,14 @@ public:
     [[nodiscard]] std::string numbering_restarted() const;
     /// Returns the time in ns for which the link has been down; 0: it is up.
     [[nodiscard]] u64 away_ns() const;
-    /// Returns true if the transport no longer reads the frame's memory; the frame is then dropped from the
-    /// list. Waits up to `ns`.
+    /// If the transport no longer reads the frame's memory, drops the frame from the list and returns true.
+    /// Waits up to `ns`.
     [[nodiscard]] bool release(u64 ring_sequence, u64 ns);
     /// No frame follows. Returns true if the receiver has confirmed the end within `ns`.
     [[nodiscard]] bool end_here(u64 ns);
 
-    /// True if the link's thread ran within the last second; a waiting caller then waits only for the
-    /// receiver.
+    /// True if the link's thread ran within the last second. If it is true, a waiting caller waits only for
+    /// the receiver.
     [[nodiscard]] bool alive() const noexcept;
 
 private:

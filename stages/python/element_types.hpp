@@ -9,9 +9,9 @@
 
 namespace carousel::python {
 
-// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html): through them a library can use
-// the arrays of another library without copying them. Declared here because the packaged header (0.6) has no
-// versions.
+// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html): with these structs a library
+// can use the arrays of another library without a copy. Declared here because the packaged header (0.6) has
+// no versions.
 
 struct dl_device {
     std::int32_t type;  ///< dl_cpu, dl_cuda, ...

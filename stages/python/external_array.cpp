@@ -60,8 +60,8 @@ external_array::external_array(const py::object& from, int gpu, void* stream) : 
                 ->tensor);
     else
         throw py::type_error("__dlpack__() returned something other than a DLPack capsule");
-    holder_ = std::move(capsule);  // the capsule is not renamed here, because it still belongs to the
-                                   // library, which frees it
+    holder_ = std::move(capsule);  // the capsule is not renamed here: it still belongs to the library, and
+                                   // the library frees it
 }
 
 external_array::~external_array() {

@@ -29,7 +29,8 @@ template <typename Frame>
 
 /// The planes of one input, or of an output.
 struct payload_object {
-    std::string name;  ///< for an input: the producer's name; for an output: its own name, "" if it has none
+    std::string name;  ///< for an input: the producer's name; for an output: the output's name, "" if the
+                       ///< output has no name
     std::vector<std::shared_ptr<plane_object>> planes;
     [[nodiscard]] std::shared_ptr<plane_object> find(std::string_view wanted) const;
 };
@@ -43,8 +44,8 @@ public:
     frame_object(frame& of, std::shared_ptr<lease> frame_lease, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& outputs, const parameter_schema& schema,
                  bool writable = false);
-    /// The newest frame of a sampled input. It ends together with the stage's own frame for which it was
-    /// taken.
+    /// The newest frame of a sampled input. This frame ends together with the stage's own frame for which it
+    /// was taken.
     frame_object(const sampled_frame& of, std::shared_ptr<lease> frame_lease, const std::string& name,
                  const parameter_schema& schema);
     /// A frame of `latest`.

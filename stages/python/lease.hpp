@@ -47,8 +47,8 @@ struct lease {
     /// Releases the GIL while it waits.
     void join() noexcept;
     /// Releases this owner's reference to the memory. The last owner first joins the enqueued work, because
-    /// that work may still read the memory. The GIL is released meanwhile, because the release may destroy a
-    /// port, which waits for its device.
+    /// that work may still read the memory. The GIL is released during this function, because the release
+    /// may destroy a port, and a port waits for its device.
     void release() noexcept;
 };
 

@@ -63,9 +63,8 @@ bool asks_for_versions(const py::object& max_version) {
     return !max_version.is_none() && max_version.cast<py::tuple>()[0].cast<int>() >= 1;
 }
 
-// Under the GIL. If the source of an enqueued copy is a plane of a frame that has not ended, the copy need
-// not keep the source alive: the end of every frame and of every port is ordered after the work that this
-// process has enqueued.
+// Under the GIL. If the source of an enqueued copy is a plane of a current frame, the copy need not keep the
+// source alive: every frame and every port ends only after the work that this process has enqueued.
 std::set<const plane_object*>& planes_there() {
     static auto& all = *new std::set<const plane_object*>;  // planes may outlive static objects at exit
     return all;

@@ -62,7 +62,7 @@ public:
     /// Sets the used extents of this frame's plane, along its first dimensions. Throws config_error, and
     /// std::runtime_error for a plane whose extents can't be set.
     void set_used(const std::vector<u64>& elements) const;
-    /// Receives the used extents. Set only for an output of a frame that is being made.
+    /// Receives the used extents. This function is set only for an output of a frame that is being made.
     std::function<void(const std::vector<u64>&)> take_used;
 
     /// Returns the same memory as u8, for element types that a library does not support. An element of

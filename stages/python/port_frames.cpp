@@ -102,7 +102,7 @@ public:
               return port_->filling->metadata();
           }) {
         add_output(port_->filling->output(), "");
-        // A frame that has not ended keeps its port, so a plain pointer is sufficient.
+        // A frame keeps its port until the frame ends, so a plain pointer is sufficient.
         for (const payload_object& output : outputs_)
             for (const auto& plane : output.planes)
                 if (plane->take_used)
@@ -208,8 +208,8 @@ private:
         const std::shared_ptr<lease> last = std::move(h.frame_lease);
         h.frame_lease = nullptr;
         const std::shared_ptr<frame_object> seen = h.frame.lock();
-        // The frame's memory is released with the port, and enqueued work may still read it. Work for a
-        // committed frame was ordered before the commit.
+        // The frame's memory is released with the port, and enqueued work may still read this memory. Work
+        // for a committed frame was ordered before the commit.
         if (last) last->join();
         if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
             last->memory.reset();

@@ -3,8 +3,9 @@
 //
 //   runner (threads without the GIL)  ->  python_stage (takes the GIL)  ->  the function of the user's file
 //
-// The loop, the protocol, heartbeats and commits never take the GIL: a function that never releases it, or
-// another Python thread that holds it, stops only this stage, and its frame's timeout ends the process.
+// The loop, the protocol, heartbeats and commits never take the GIL: a function that never releases the GIL,
+// or another Python thread that holds the GIL, stops only this stage, and the timeout of the stage's frame
+// ends the process.
 //
 // An error in a function is an error of the stage: it is reported in one sentence, and counts as an attempt
 // on the frame. A function is in error if it raises, returns something or calls sys.exit, or if an array that
@@ -57,7 +58,7 @@ private:
     int gpu_ = -1;
     std::vector<std::string> inputs_;   ///< the producers' names
     bool writable_inputs_ = false;      ///< true if the stage has requested to write to its inputs
-    std::vector<std::string> outputs_;  ///< names of its outputs; "": an output without a name
+    std::vector<std::string> outputs_;  ///< names of the stage's outputs; "": an output without a name
     /// For each argument, its plane: ("input" or "output", the index of that input or output, the index of
     /// the plane), or ("frame", 0, 0).
     std::vector<std::tuple<std::string, std::size_t, std::size_t>> picks_;

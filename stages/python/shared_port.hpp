@@ -80,8 +80,8 @@ struct port_state {
         const auto held_plane = [&] {
             if (frame_lease->arrays > 0) return frame_lease->last_plane;
             if (const std::shared_ptr<frame_object> f = frame.lock()) return f->outlived();
-            // The frame object no longer exists, but an owner of the lease still has a plane, and may have an
-            // array that isn't counted.
+            // The frame object no longer exists, but an owner of the lease still has a plane, and may have
+            // an array of this plane that isn't counted.
             return frame_lease->exported_by_cai && frame_lease.use_count() > 1 ? frame_lease->last_plane
                                                                                : std::string();
         };

@@ -31,7 +31,8 @@ void copy_on_device(int gpu, void* to, const void* from, u64 bytes, void* stream
 
 // Orders a frame's completion after the work that a program has enqueued for it, on any stream, so that the
 // next reader finds the frame complete. The device enforces the order if the driver can join all streams of a
-// context. If that is not possible, this thread waits, which is slower but never gives a torn frame.
+// context. If the device cannot enforce it, this thread waits, which is slower but also never gives a torn
+// frame.
 
 inline constexpr const char* slower_streams =
     "this driver can't report work on all streams (CUDA 12.5 or newer can), so each frame counts only after "

@@ -22,8 +22,8 @@ inline constexpr u32 frame_number = 1, born_ns = 2, time_s = 3, parameter_number
 namespace plane_field {
 inline constexpr u32 name = 1, data = 2, used = 3;
 }
-/// The number of the field that contains an entry's value is the number of the entry's kind in
-/// frame/metadata.hpp, plus one.
+/// The value of an entry is in the field whose number is one higher than the number of the entry's kind in
+/// frame/metadata.hpp.
 namespace entry_field {
 inline constexpr u32 key = 1, truth = 2, whole = 3, natural = 4, number = 5, text = 6, bytes = 7;
 }

@@ -86,8 +86,7 @@ void tape::finish() noexcept try {
         log::warning("{} has no index: {}. Its {} frames are complete, and `carousel-replay` plays them",
                      path_, e.what(), file->units());
     }
-} catch (const std::exception&) {  // the process is out of memory; the file then lacks its end, as it does
-                                   // after a kill
+} catch (const std::exception&) {  // the process is out of memory, so the file has no end, as after a kill
 }
 
 }  // namespace carousel::stages

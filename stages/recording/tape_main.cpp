@@ -5,7 +5,7 @@
 // If COMPRESSION is "", the first compression that is built in is used. On a full disk the program exits with
 // code 75 and leaves the file complete. The program ends with the run, or on SIGINT or SIGTERM; in these
 // cases it completes the file with an index. If the program is killed and started again with the same
-// arguments during the run, it continues its file.
+// arguments during the run, it continues the file of the killed process.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -195,8 +195,8 @@ int main(int argc, char** argv) {
         fmt::print("{}\n", port ? record_port(t) : record_latest(t));
         return exit_code::ok;
     } catch (const disk_full_error& e) {
-        // This process does not wait for space, because it would hold the frame beyond its deadline; the next
-        // process gets the frame.
+        // This process does not wait for space, because it would hold the frame beyond the frame's deadline;
+        // the next process gets the frame.
         fmt::print(stderr,
                    "carousel-tape: {}. The frames in the file are complete: fix the cause, then run the same "
                    "command again; {}\n",

@@ -12,7 +12,7 @@ namespace carousel::stages {
 inline constexpr const char* mesh_asset = "mesh";
 
 /// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any
-/// number (for comparison). `three_quarter`: stages that read it begin with the view of mesh files
+/// number (for comparison). `three_quarter`: stages that read the scene begin with the view of mesh files
 /// (scene_parameters.hpp).
 [[nodiscard]] ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances,
                                               bool three_quarter = false);

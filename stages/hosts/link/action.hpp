@@ -31,7 +31,7 @@ inline constexpr u64 first_pings = 8, first_ping_every_ns = 20 * ns_per_ms;
 inline constexpr u64 dead_after_ns = 1000 * ns_per_ms;
 /// longest permitted time from the first packet to the WELCOME
 inline constexpr u64 handshake_ns = 2000 * ns_per_ms;
-/// delay before a retry if the two hosts have different builds, so that one of them must be replaced first
+/// delay before a retry if the two hosts have different builds: one of the builds must be replaced first
 inline constexpr u64 other_version_rest_ns = 2000 * ns_per_ms;
 inline constexpr u64 shortest_rest_ns = 20 * ns_per_ms, longest_rest_ns = 320 * ns_per_ms;
 /// Number of frames in flight on a durable link; equal to the maximum of the key in_flight of a sending

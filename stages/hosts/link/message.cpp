@@ -138,7 +138,8 @@ message_bytes encode(const message& m) {
 
 std::optional<message> decode(std::span<const std::byte> bytes) {
     if (bytes.empty() || bytes.size() > longest_message) return std::nullopt;
-    // If a HELLO has another version, only this version is decoded, so that the difference can be reported.
+    // If a HELLO has another version, only its version number is decoded, so that the difference can be
+    // reported.
     hello other;
     if (bytes[0] == std::byte{1} && bytes.size() >= 1 + sizeof other.version) {
         std::memcpy(&other.version, bytes.data() + 1, sizeof other.version);

@@ -12,8 +12,8 @@
 //   END {sequence}                                    ->
 //                                                  <-  BYE {why}
 // A HELLO of any version begins with its version number, which is read even if the rest cannot be decoded.
-// If a side receives a HELLO of another version, it replies with its own HELLO, so that both sides can report
-// the difference.
+// A side that receives a HELLO of another version replies with a HELLO of its own version, so that both sides
+// can report the difference.
 // decode() accepts any bytes: it never reads beyond them, checks each length, and returns nothing for bytes
 // that are not a message of this version.
 
@@ -39,9 +39,9 @@ using nonce = std::array<u8, 32>;
 using proof = std::array<u8, 32>;
 using message_bytes = std::vector<std::byte>;
 
-/// Meaning of a link's frames. Work that is sent to another host passes through a ring on that host, and its
-/// frames have the numbers of that ring. On the requesting host, the ends of both links store nothing and
-/// have no ring.
+/// Meaning of a link's frames. Work that is sent to another host passes through a ring on that host, and the
+/// frames of the work have the numbers of this ring. On the requesting host, the ends of both links store
+/// nothing and have no ring.
 enum class link_kind : u8 {
     ring,     ///< continues a ring, with the same numbers on both hosts
     work,     ///< frames to be processed: each sender continues at the receiver's next number
@@ -131,7 +131,7 @@ struct pong {
     bool operator==(const pong&) const = default;
 };
 struct stream_end {
-    u64 ring_sequence = 0;  ///< the first frame that does not exist
+    u64 ring_sequence = 0;  ///< number of the frame before which the stream ends
     bool operator==(const stream_end&) const = default;
 };
 struct bye {

@@ -144,8 +144,8 @@ private:
     std::string run_, sender_;
     bool sender_kept_ = true;
     u64 next_, committed_,
-        arrive_;         ///< three frame numbers: the first frame that is not complete, the first one that is
-                         ///< not committed, and the next one that arrives on this connection
+        arrive_;  ///< three frame numbers: the first incomplete frame, the first uncommitted frame, and the
+                  ///< next frame to arrive on this connection
     u64 delivered_ = 0;  ///< the sinks have delivered all frames below this number; for a short time it may
                          ///< be larger than committed_
     bool has_other_links_ = false, accepts_successors_ = false;

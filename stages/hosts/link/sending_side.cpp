@@ -166,8 +166,8 @@ void sending_side::take(const welcome& m, u64 now) {
         return;
     }
     durable_ = std::max(durable_, std::min(m.durable, m.committed));
-    // Frames that were committed on that host, but are not on disk there, may be lost with its ring; this
-    // side still has them.
+    // If a frame was committed on the receiving host but is not on that host's disk, it may be lost with the
+    // host's ring; this side still has such frames.
     committed_ = std::max(kept_from(), m.committed);
     next_ = claimed;
     highest_next_ = std::max(highest_next_, next_);

@@ -3,12 +3,13 @@
 // must lock.
 //
 // This side keeps a frame from offer() on. It keeps the frame until the receiver has reported that the frame
-// is committed there (nothing else proves that it has arrived), or, if hello::by_durable is set, that the
-// receiver's sinks have the frame on disk. The frame is also kept until the transport no longer uses its
-// memory. Each connection sends the frames again from the WELCOME's `next` on; frames below the WELCOME's
-// `committed` are released without being sent. While there is no connection, frames are kept and the
-// connection is retried indefinitely. A WELCOME that requests frames below the oldest one here shows that the
-// receiver has lost frames that this side has released: failure() reports this, exactly once.
+// is committed on the receiving host, because nothing else proves that the frame has arrived. If
+// hello::by_durable is set, it keeps the frame until the receiver has reported that the sinks on that host
+// have the frame on disk. The frame is also kept until the transport no longer uses its memory. Each
+// connection sends the frames again from the WELCOME's `next` on; frames below the WELCOME's `committed` are
+// released without being sent. While there is no connection, frames are kept and the connection is retried
+// indefinitely. If a WELCOME requests frames that this side has already released, the receiver has lost these
+// frames: failure() reports the loss, exactly once.
 //
 // For work (link_kind::work) the numbers are the receiver's: the first WELCOME contains the number at which
 // this process begins. A frame is kept until its answer has arrived over another link. If a WELCOME does not

@@ -6,8 +6,8 @@
 
 namespace carousel::hosts {
 namespace {
-constexpr unsigned pieces_under_way = 3;  ///< number of pieces in flight per connection: one is being
-                                          ///< transferred, the others are being requested
+constexpr unsigned pieces_under_way = 3;  ///< number of pieces in flight per connection: one piece is being
+                                          ///< transferred while the other pieces are being requested
 }
 
 // The connection that the message came from.

@@ -4,11 +4,11 @@
 //   offset, bytes of the whole frame, then (before the first piece) the FRAME message
 //
 // The reason for not using one message per frame: UCX transfers a long message by a rendezvous, and all
-// rendezvous in flight share the network. So frame n would be complete only after the bytes of every frame
-// that was begun meanwhile, and frames would arrive in bursts: while a burst is hashed and copied the network
-// is idle, and while the next burst arrives nothing is hashed or copied. A PING would also wait for long
-// messages, so a slow link would look like a silent link. Pieces must arrive in order; if they do not, no
-// more pieces of that sender are accepted.
+// rendezvous in flight share the network. So frame n would be complete only after the bytes of all frames
+// that were begun during its transfer, and frames would arrive in bursts: while a burst is hashed and copied
+// the network is idle, and while the next burst arrives nothing is hashed or copied. A PING would also wait
+// for long messages, so a slow link would look like a silent link. Pieces must arrive in order; if they do
+// not, no more pieces of that sender are accepted.
 
 #include <cstddef>
 #include <deque>
@@ -115,7 +115,7 @@ public:
         std::function<std::shared_ptr<arriving_frame>(std::span<const std::byte> header, u64 bytes)>;
     struct place {
         std::shared_ptr<arriving_frame> of;  ///< the reference is held while the piece's bytes arrive; got()
-                                             ///< is called afterwards
+                                             ///< is called after they have arrived
         std::byte* to;                       ///< null: discard
     };
     /// Returns the destination of a piece of `bytes` bytes. Returns nothing if the piece is invalid at this

@@ -270,8 +270,8 @@ bool transport::implementation::disconnect(bool trusted_too) {
 }
 
 // Closing an endpoint frees the messages that UCX is assembling for it. Peers without the token are closed
-// first. If that is not enough, all peers are closed and UCX is set up again, because only that frees the
-// connections that UCX accepts by itself without this class.
+// first. If closing these peers is not enough, all peers are closed and UCX is set up again. Only this frees
+// the connections that UCX accepts by itself, without this class.
 void transport::implementation::bound_memory(u64 now) {
     if (!memory_.is_due(now)) return;
     if (port_ != 0 && listener_ == nullptr) (void)listen(port_);  // again, after tear_down()
@@ -279,7 +279,7 @@ void transport::implementation::bound_memory(u64 now) {
         relief_ = relief::none;
         return;
     }
-    if (!closing_.empty()) return;  // UCX frees their memory after they are closed
+    if (!closing_.empty()) return;  // UCX frees the memory of connections after they are closed
     if (relief_ == relief::none) {
         relief_ = relief::untrusted_closed;
         if (disconnect(false)) return;

@@ -9,8 +9,8 @@
 // The number of a connection does not change. closed() is called once per connection. After closed(), the
 // only events of the connection are the ends of frames: for each frame that was begun, frame_received() or
 // frame_sent() is called once, even after a failure. Until that call the frame's memory belongs to the
-// transport: reuse a buffer only afterwards. close() is forced: it does not wait for the peer, so a silent
-// peer causes no delay. Callbacks are called from within progress() and the send calls.
+// transport: reuse a buffer only after the call. close() is forced: it does not wait for the peer, so a
+// silent peer causes no delay. Callbacks are called from within progress() and the send calls.
 
 #include <cstddef>
 #include <memory>
@@ -28,8 +28,7 @@ struct transport_options {
                                      ///< address is used
     std::string transports = "tcp";  ///< UCX_TLS
     u16 first_port = 0;       ///< first of 64 ports for the connections' data (UCX_TCP_PORT_RANGE); 0: any
-    bool gpu_memory = false;  ///< true if the frames to be sent are in the memory of the GPU that is the
-                              ///< thread's current one
+    bool gpu_memory = false;  ///< true if the frames to be sent are in the memory of the thread's current GPU
     u64 first_message_bytes = 4096;  ///< longest message of an untrusted peer
     u64 message_bytes = 65536;       ///< longest message of a trusted peer
     /// Bytes that the process may allocate by malloc() while the transport exists. If the process allocates

@@ -81,8 +81,9 @@ bool record_context(cudaEvent_t event) {
            api.record_event(context, event) == CUDA_SUCCESS;
 }
 
-/// Makes a GPU the thread's current GPU while this object exists. A thread that had no current GPU keeps this
-/// GPU afterwards, because returning to the runtime's default would create a context on GPU 0.
+/// Makes a GPU the thread's current GPU while this object exists. If the thread had no current GPU, this GPU
+/// stays current after the object is destroyed, because returning to the runtime's default would create a
+/// context on GPU 0.
 class on_gpu {
 public:
     explicit on_gpu(int gpu) {

@@ -15,7 +15,7 @@ namespace carousel::stages::mcap {
 namespace {
 
 constexpr u64 largest_window = u64{1} << 20U;
-constexpr u64 most_small = u64{64} << 20U;  ///< limit of a record that is not a chunk
+constexpr u64 most_small = u64{64} << 20U;  ///< size limit of each record except chunks
 
 constexpr u64 most_records = u64{1} << 36U;  ///< bytes of one unit
 constexpr u64 read_at_once = u64{1} << 20U;
@@ -94,8 +94,8 @@ std::optional<footer> read_footer(int fd, u64 earliest) {
 }
 
 /// Reads the summary into c.chunks. Returns false if the summary's checksum is wrong or the summary is
-/// inconsistent: its records must end at the footer, and its units must be in the file's order, between the
-/// preamble and the end of the data.
+/// inconsistent: the records of the summary must end at the footer, and the units must be in the file's
+/// order, between the preamble and the end of the data.
 bool read_summary(int fd, const footer& f, contents& c) try {
     if (f.crc != 0 && f.crc != crc_of_file(fd, f.start, f.at + footer_bytes - sizeof f.crc)) return false;
     record_stream s(fd, f.start);

@@ -53,7 +53,7 @@ struct contents {
     preamble front;
     u64 front_bytes = 0;
     /// Units in the file's order. If bytes between two units belong to no unit, an entry with `damage`
-    /// represents each frame that is missing there.
+    /// represents each frame that is missing between the two units.
     std::vector<chunk_entry> chunks;
     bool ended = false;  ///< true if the file has a summary and the summary's checksum is correct
     u64 data_end = 0;  ///< position where the DataEnd record begins; 0: there is none, because the file ends
@@ -62,7 +62,8 @@ struct contents {
     [[nodiscard]] u64 end() const noexcept { return chunks.empty() ? front_bytes : chunks.back().end(); }
 };
 
-/// The preamble alone. Throws format_error if it is not an MCAP file, or if it ends within the preamble.
+/// The preamble alone. Throws format_error if the file is not an MCAP file, or if it ends within the
+/// preamble.
 [[nodiscard]] contents read_front(int fd);
 /// The preamble and the units. Throws format_error.
 [[nodiscard]] contents scan(int fd);

@@ -32,8 +32,7 @@ public:
     [[nodiscard]] u64 bytes() const noexcept { return end_; }
     [[nodiscard]] u64 cut() const noexcept {
         return cut_;
-    }  ///< number of bytes at the end of the file that
-       ///< were not a complete unit
+    }  ///< number of bytes at the end of the file that belonged to no complete unit
     /// Describes the frames that are missing between the units of the file because bytes are damaged. The
     /// damaged bytes stay in the file, outside of the summary.
     [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return damage_; }
