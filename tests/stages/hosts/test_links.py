@@ -123,7 +123,7 @@ class Everyday(Case):
 
     def test_direct_sending_is_refused_for_what_the_cpu_compresses(self):
         pair = self.pair(1)
-        for more, words in (('memory = "direct"\ncompress = "zstd"\n', r'memory = "direct" with compress = "zstd": the CPU compresses'),
+        for more, words in (('memory = "direct"\ncompress = "zstd"\n', r'memory = "direct" with compress = "zstd": frames must be in host memory'),
                             ('memory = "gpu"\n', 'memory = "gpu"')):
             text = (SOURCE + SEND + END + more).format(name="refused", bytes=8, of="source", address="127.0.0.1", port=PORT, token="link.token",
                                                        more="", in_flight=4)

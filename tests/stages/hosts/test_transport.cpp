@@ -169,7 +169,7 @@ TEST_CASE("frames are staged unless the settings request direct, which excludes 
     CHECK_FALSE(read_as_direct(R"({"memory": "staged"})", packing::zstd));
     CHECK(read_as_direct(R"({"memory": "direct"})", packing::none));
     CHECK(refusal_of(R"({"memory": "direct"})", packing::lz4)
-              .starts_with("memory = \"direct\" with compress = \"lz4\": the CPU compresses frames"));
+              .starts_with("memory = \"direct\" with compress = \"lz4\": frames must be in host memory"));
     CHECK(refusal_of(R"({"memory": "gpu"})", packing::none) != "accepted");
 }
 

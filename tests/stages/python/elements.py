@@ -61,7 +61,7 @@ def elements(frame):
             frame.output[f"p_{word}"].copy_from(numpy.zeros((3, 2), kind))
             raise AssertionError(f"{kind} not refused")
         except (TypeError, ValueError) as why:
-            assert f"has elements of {word}, the array of another type" in str(why), why
+            assert f"has elements of {word}, but the array has elements of another type" in str(why), why
     try:
         frame.output["p_i8"].copy_from(numpy.zeros((3, 2), "u1"))
         raise AssertionError("not refused")
