@@ -9,12 +9,12 @@
 // nothing. Without --requests the requests are read from stdin.
 //
 // N is one end of a SOCK_SEQPACKET pair; control/memory_message.hpp defines its messages. Blocks of kind vmm
-// are kept alive by their fds: once the other end has acknowledged (any message), this process exits with 0.
-// Blocks of kind ipc are kept alive by this process, which therefore sleeps until its socket reads EOF, which
-// means that its supervisor has died. After that this process tries for S seconds to connect to the next
-// supervisor of run ID at DIR/control.sock. This process identifies itself there as the owner of the memory,
-// and stays if the supervisor accepts it (control/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device),
-// 74 (the other end closed before it had received everything).
+// are kept alive by their fds, so this process exits with 0 when the other end has acknowledged them (by any
+// message). Blocks of kind ipc are kept alive by this process. It therefore sleeps until its socket reads
+// EOF, which means that its supervisor has died. After that this process tries for S seconds to connect to
+// the next supervisor of run ID at DIR/control.sock. This process identifies itself there as the owner of the
+// memory, and stays if the supervisor accepts it (control/stage_message.hpp). Exit codes: 0, 2 (usage), 3
+// (device), 74 (the other end closed the socket before it had received everything).
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ namespace {
 using namespace carousel;
 
 constexpr u64 send_patience_ns =
-    10 * ns_per_s;  ///< long enough for a supervisor that reads its replies one after another
+    10 * ns_per_s;  ///< long enough, although the supervisor reads its replies one after another
 constexpr std::string_view usage =
     "usage: carousel-alloc --fd N [--requests JSON]   (a helper of `carousel run`)";
 
@@ -168,7 +168,7 @@ bool wait_for_peer(int socket) {
 }
 
 /// Connects to the run's next supervisor. Empty if no supervisor appeared within the grace time, or if the
-/// new one does not need this process.
+/// new supervisor does not need this process.
 shm::unique_fd find_successor(const arguments& a) {
     const u64 until = now_ns() + static_cast<u64>(a.grace_s * 1e9),
               start_time = shm::this_process().start_time;
@@ -180,8 +180,9 @@ shm::unique_fd find_successor(const arguments& a) {
         shm::message answer;
         shm::receive_status got = shm::receive_status::would_block;
         while (got == shm::receive_status::would_block)
-            got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // a timeout only repeats the wait:
-                                                                           // the supervisor may be stopped
+            got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // the supervisor may be stopped,
+                                                                           // so the wait is repeated after a
+                                                                           // timeout
         if (got != shm::receive_status::ok) continue;                      // this supervisor has died, too
         if (!run::read_welcome(answer.text).welcome) return {};
         return s;

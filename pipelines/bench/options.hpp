@@ -88,8 +88,8 @@ struct pipeline_bench_options {
     std::vector<picture_size> sizes;  ///< empty: the file's own
     std::vector<std::optional<forced_depth>> depths{std::nullopt};
     bool lone = false;               ///< measure lone frames, too
-    f64 lone_fps = 0;                ///< lone frames per second; 0: the rate is derived from the time of the
-                                     ///< kernels alone
+    f64 lone_fps = 0;                ///< rate at which lone frames are started, per second; 0: the rate is
+                                     ///< derived from the time of the kernels alone
     std::vector<std::string> words;  ///< arguments of `carousel run`, the same for all modes and sizes
     u32 rounds = 5;
     f64 seconds = 5, warm_up_s = 1;

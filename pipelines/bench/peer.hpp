@@ -1,8 +1,8 @@
 #pragma once
-// A reference renderer that draws the same scene as ours: the same mesh, matrices, light, texture, culling
-// and depth test, each done in the way that is natural for that renderer (a static mesh in its own memory,
-// hardware sRGB), so that the comparison is fair. Must be created and used by one thread. Owns its mesh and
-// targets. Set-up throws device_error with the reason and a remedy.
+// A reference renderer that draws the same scene as our renderer: the same mesh, matrices, light, texture,
+// culling and depth test, each done in the way that is natural for that renderer (a static mesh in its own
+// memory, hardware sRGB), so that the comparison is fair. Must be created and used by one thread. Owns its
+// mesh and targets. Set-up throws device_error with the reason and a remedy.
 
 #include <memory>
 #include <span>

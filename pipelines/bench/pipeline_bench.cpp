@@ -13,7 +13,7 @@ namespace {
 
 using progress_function = std::function<void(const std::string&)>;
 
-/// True if the machine does not support this mode; the other modes are then still measured.
+/// True if the machine does not support this mode; the other modes are measured nevertheless.
 bool is_refused_mode(const bench_cell& c, const error& e, const pipeline_bench_result& r) {
     const bool nothing_yet =
         std::all_of(c.runs.begin(), c.runs.end(), [](const auto& runs) { return runs.empty(); });
@@ -27,8 +27,8 @@ bool is_left_out(const pipeline_bench_result& r, const bench_cell& c) {
                        [&](const std::string& s) { return s.starts_with(c.mode + ":"); });
 }
 
-/// Makes the latencies comparable: if one build has latencies only for whole runs, both builds report their
-/// latencies for whole runs.
+/// If one build has latencies only for whole runs, makes both builds report their latencies for whole runs,
+/// so that the latencies are comparable.
 void use_one_kind_of_latency(pipeline_bench_result& r) {
     const auto each_run = [&](const auto& act) {
         for (bench_cell& c : r.cells)

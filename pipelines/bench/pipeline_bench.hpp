@@ -1,6 +1,6 @@
 #pragma once
-// `carousel bench pipeline`: runs every mode, size and build once per round, in an order that rotates;
-// reports the results as a table and as JSON.
+// `carousel bench pipeline`: in each round, runs every combination of mode, size and build once, in an order
+// that rotates; reports the results as a table and as JSON.
 // JSON: {file, rounds, warm_up_s, seconds | frames, builds: {A, B | absent}, latency_of: "window" | "run",
 // skipped: [text],
 //   cells: [{mode, width, height (null: the file's), runs: {A: [{frames_per_second, p50_ms, p99_ms,
@@ -24,8 +24,8 @@
 
 namespace carousel::bench {
 
-/// One mode, size and depth, either saturated or with lone frames (paced so that only one frame is in the
-/// pipeline at a time); runs[k]: the rounds of build k.
+/// The results of one mode, size and depth, either saturated or with lone frames (paced so that only one
+/// frame is in the pipeline at a time); runs[k]: the rounds of build k.
 struct bench_cell {
     std::string mode;
     std::optional<picture_size> size;
@@ -56,7 +56,8 @@ struct pipeline_bench_result {
 
 /// Returns the values of one figure for all runs.
 [[nodiscard]] std::vector<f64> column(const std::vector<run_figures>& runs, f64 run_figures::*figure);
-/// Returns the resolution of a cell's rate in percent: the change that one frame more or less per run causes.
+/// Returns the resolution of a cell's rate in percent: by how much the rate changes if a run has one frame
+/// more or less.
 [[nodiscard]] f64 resolution_percent(const bench_cell& c);
 
 /// Returns the bound for this cell's size, or null.
@@ -73,8 +74,8 @@ struct pipeline_bench_result {
 // The plan of a pipeline bench: one cell per mode, size, depth and load, and the arguments of the command
 // that runs it.
 
-/// Fills cells, bounds and `skipped`. All checks that can refuse a measurement happen here, before anything
-/// is run; modes that are impossible here are listed in `skipped`. Throws error.
+/// Fills cells, bounds and `skipped`. All checks that can refuse a measurement are made in this function,
+/// before anything is run; modes that are impossible on this machine are listed in `skipped`. Throws error.
 void plan_cells(pipeline_bench_result& r);
 
 /// `programs`: the folder of a build's programs.

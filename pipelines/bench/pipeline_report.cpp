@@ -94,7 +94,8 @@ ordered_json cell_json(const bench_cell& c) {
                                                                          resolution_percent(c)))}};
 }
 
-/// Returns the cell of the same size, depth and load without isolation, or null if it was not measured.
+/// Returns the cell that has the same size, depth and load, but no isolation; null if that cell was not
+/// measured.
 const bench_cell* baseline_of(const pipeline_bench_result& r, const bench_cell& c) {
     for (const bench_cell& other : r.cells)
         if (other.mode == "none" && c.mode != "none" && other.size == c.size && other.depth == c.depth &&

@@ -33,7 +33,8 @@ i32 parent_of(i32 pid) {
     std::ifstream in(fmt::format("/proc/{}/stat", pid));
     std::string text;
     std::getline(in, text);
-    const auto at = text.rfind(')');  // the second field may contain any character
+    const auto at = text.rfind(')');  // the second field, the command in parentheses, may contain any
+                                      // character
     char state = 0;
     i32 parent = 0;
     if (at != std::string::npos) std::istringstream(text.substr(at + 1)) >> state >> parent;
@@ -57,16 +58,16 @@ std::vector<i32> all_processes() {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// longest time until frames flow; it is long because a start is slow on a loaded machine, and if GPU contexts
-// are created or a mesh is loaded
+// longest time until frames flow; it is long because a start is slow on a loaded machine, and slow if it
+// creates GPU contexts or loads a mesh
 constexpr f64 start_limit_s = 120;
 constexpr f64 end_limit_s = 60;
 constexpr u64 flowing = 3;  // after this number of delivered frames, the pipeline is considered to deliver
                             // frames steadily
 constexpr u64 poll_interval_ns = 50 * ns_per_ms;
 
-/// Returns the last relevant line of a program's log: the last line that reports an error, or the last line
-/// of all if no line does.
+/// Returns the last line of a program's log that reports an error or, if no line reports an error, the last
+/// line of the log.
 std::string last_word_of(const std::string& log) {
     std::string last, problem;
     std::istringstream in(log);
@@ -136,7 +137,7 @@ public:
         fail("`carousel ps` has not answered");
     }
 
-    /// Ends the run in the same way as Ctrl-C and returns its report.
+    /// Ends the run, as Ctrl-C does, and returns the run's report.
     json end() {
         (void)shm::signal_pidfd(process_.pidfd.get(), SIGINT);
         const u64 limit = now_ns() + static_cast<u64>(end_limit_s * 1e9);

@@ -25,7 +25,7 @@ namespace carousel::bench {
 
 struct memory_figures {
     u64 resident = 0;      ///< sum of the resident sets: memory shared by n processes counts n times
-    u64 proportional = 0;  ///< sum of PSS: shared memory counts once; 0 if the kernel does not report it
+    u64 proportional = 0;  ///< sum of PSS: shared memory counts once; 0 if the kernel does not report PSS
 };
 [[nodiscard]] memory_figures memory_of(const std::vector<i32>& pids);
 
@@ -37,7 +37,7 @@ struct memory_figures {
 // processes and GPU contexts.
 // frames/s, CPU time and latency histograms come from `carousel ps --json` at both ends of the window; lost,
 // repeated and torn frames and deaths come from the report. The `carousel ps` of an older build prints no
-// latency histograms; the latencies then come from the report and refer to the whole run.
+// latency histograms; for such a build the latencies come from the report and refer to the whole run.
 
 /// A private folder that is removed with this object.
 class scratch_folder {
@@ -92,8 +92,8 @@ struct reported_kernel_figures {
     f64 lone_ms = 0, frames_per_second = 0, cpu_ms_per_frame = 0;
     u32 queues = 0;
 };
-/// Uses the programs, the file and the arguments of `o`. The measurement takes a part of the time of a run.
-/// Throws error like measure_threads().
+/// Uses the programs, the file and the arguments of `o`. The measurement takes only a part of the time that a
+/// run takes. Throws error like measure_threads().
 [[nodiscard]] reported_kernel_figures measure_bound(const run_order& o, supervisor::interrupts& ctrl_c);
 
 /// Returns the folder that contains `carousel`: BUILD itself, or BUILD/bin of an installed prefix. Throws
@@ -105,8 +105,8 @@ struct sample {
     i32 supervisor_pid = 0;
     u64 frames = 0;  ///< delivered by every sink
     f64 uptime_s = 0;
-    bool tries = false;  ///< a stage is still trying ways to reach rings on another GPU, so its rate is not
-                         ///< yet valid
+    bool tries = false;  ///< a stage is still trying ways to reach rings on another GPU, so the measured rate
+                         ///< is not yet valid
     bool counts_latency = false;
     std::vector<std::vector<counted_range>> latencies;  ///< per sink
 };

@@ -75,7 +75,7 @@ private:
         into->cpu.push_back(laps[0].cpu_ms + laps[1].cpu_ms);
     }
 
-    /// Computes the same bits as animate() on the device.
+    /// Computes on the host the same bits that animate() computes on the device.
     [[nodiscard]] std::vector<f32> models_of(u64 frame_number) const {
         std::vector<f32> models(u64{options_.instances} * 16);
         for (u32 i = 0; i < options_.instances; ++i)

@@ -1,7 +1,8 @@
 #pragma once
-// Measures cells (triangles x size) of one scene on one device, optionally together with a peer: the two
-// alternate frame by frame, so that other load on the machine affects both. On a GPU each side draws an
-// unmeasured frame before each measured one, so that the switch between the two contexts is not counted.
+// Measures cells (triangles x size) of one scene on one device, optionally together with a peer. The renderer
+// and the peer alternate frame by frame, so that other load on the machine affects both. On a GPU each side
+// draws an unmeasured frame before each measured one, so that the switch between the two contexts is not
+// counted.
 
 #include <functional>
 #include <memory>
@@ -36,7 +37,7 @@ struct cell_result {
     quantiles peer_cpu;     ///< CPU time of all threads per frame
     f64 ratio_to_peer = 0;  ///< frame.median / peer.median
     f64 peer_unlike = 0;  ///< share of the mesh's pixels that differ from the peer's by more than 16/255 in a
-                          ///< channel, because of edges and filters
+                          ///< channel; edges and filters cause such differences
     u64 image_hash = 0;   ///< of frame `first`
 };
 

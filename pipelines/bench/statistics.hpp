@@ -44,7 +44,8 @@ struct difference {
 [[nodiscard]] difference paired_difference(std::span<const f64> a, std::span<const f64> b);
 
 /// Returns "no difference beyond noise (+0.3 %, 95 %: -1.2 to +1.9)", "B is 4.1 % slower, 95 %: 1.2 to 7.0".
-/// `resolution_percent`: a difference of at most this size counts as noise, whatever the interval is.
+/// `resolution_percent`: a difference of at most this size always counts as noise, even if the interval does
+/// not contain 0.
 [[nodiscard]] std::string verdict_on_rate(const difference& d, f64 resolution_percent);
 
 }  // namespace carousel::bench

@@ -22,8 +22,8 @@ enum class fault : u8 {
     exit,
     hang,              ///< never returns from processing a frame: detected after frame_timeout_ms
     gpu_fault,         ///< a fault of the GPU; only for stages on a GPU
-    supervisor,        ///< SIGKILL, sent to the supervisor; the command, executed again, then takes the run
-                       ///< over
+    supervisor,        ///< SIGKILL, sent to the supervisor; then the command is executed again, and takes the
+                       ///< run over
     scribble_input,    ///< a wild write to the stage's input; only for stages with a guarded input
     overrun_output,    ///< a write beyond the stage's output slot; only for stages with a guarded output
     scribble_control,  ///< a wild write into the control block; only for guarded stages
@@ -41,8 +41,8 @@ struct fault_row {
                                                u64 weight) noexcept {
     return {kind, shm::name_of(injected), weight, 0, injected};
 }
-/// The rows are in the order of `fault`. A seed yields the same plan only while order and weights are
-/// unchanged.
+/// The rows are in the order of `fault`. A seed yields the same plan only as long as the order and the
+/// weights of the rows are unchanged.
 inline constexpr std::array<fault_row, 13> fault_table{{
     {fault::kill, "kill", 10, SIGKILL},
     {fault::term, "term", 2, SIGTERM},

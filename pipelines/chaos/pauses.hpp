@@ -1,7 +1,7 @@
 #pragma once
 // Measures how long stages deliver no frame: a thread polls their frame counters in the control block
-// (read-only, twice per millisecond). A pause is a time without a finished frame that is longer than 2 ms and
-// longer than 3 times the stage's usual time between two frames.
+// (read-only, twice per millisecond). A pause is a time in which the stage finishes no frame, if that time is
+// longer than 2 ms and longer than 3 times the stage's usual time between two frames.
 
 #include <atomic>
 #include <memory>

@@ -56,9 +56,9 @@ const recovery* death_of(const done& d, const std::vector<recovery>& all, std::v
     return nullptr;
 }
 
-/// An MPS domain can end several times in a run; the ends are numbered. Returns the numbers of the ends that
-/// a fault of chaos in one of the domain's processes has caused: the domain's other processes then die of
-/// that fault, too. Deaths in any other end count as deaths that chaos did not cause.
+/// An MPS domain can end several times in a run; the ends are numbered. Returns the numbers of those ends
+/// that were caused by a fault that chaos injected into one of the domain's processes. Such a fault also
+/// kills the domain's other processes. Deaths in any other end count as deaths that chaos did not cause.
 std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all) {
     std::set<u64> out;
     for (const recovery& r : all)
@@ -125,7 +125,8 @@ bool comparable(const json& ours, const json& theirs, const std::string& where,
 /// does not (both runs have the same number of frames).
 void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
-    const bool alike = r.value("not_comparable", json()).is_null();  // the run's own report has decided this
+    const bool alike = r.value("not_comparable", json()).is_null();  // the run's own report states whether
+                                                                     // runs are comparable
     if (alike && comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"])
         out.push_back("image_hash differs from that of the fault-free run");
     if (calm["frames"] != r["frames"])

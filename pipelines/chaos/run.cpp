@@ -75,8 +75,8 @@ private:
     [[nodiscard]] bool untouched(const victim& v) const {
         return v.running && std::find(hit_.begin(), hit_.end(), std::pair(v.label, v.pid)) == hit_.end();
     }
-    /// Reports about another host are slightly old, so a process of that host that was hit counts as dead
-    /// even if the report lists it as running.
+    /// Reports about another host are slightly old. Therefore a process of that host that was hit counts as
+    /// dead even if the report lists it as running.
     [[nodiscard]] bool stands(const victim& v) const { return v.remote ? untouched(v) : v.running; }
     void note(const done& d);
     void print_status(u64 frames);
@@ -130,7 +130,7 @@ void chaos_run::know(const run::ps_answer& ps) {
     o_.gpu_mib_before = gpu ? std::max<i64>(0, o_.gpu_mib_before) : -1;
 }
 
-// The user must start a host that is not started automatically once more for each run. The printed line
+// A host that is not started automatically must be started by the user, once for each run. The printed line
 // asks for that.
 void chaos_run::report_missing_host(const subject& s) {
     if (!s_.spread) return;

@@ -45,7 +45,7 @@ struct done {
 };
 
 struct outcome {
-    std::vector<done> faults;  ///< a fault of kind `all` has one entry per stage, each with the same number
+    std::vector<done> faults;  ///< a fault of kind `all` has one entry per stage, all with the same number
     std::vector<pause> pauses;
     nlohmann::json report, calm;  ///< reports of `carousel run`, with and without faults; null: none
     int exit_code = 0;

@@ -17,7 +17,7 @@ class subject {
 public:
     /// `words`: the arguments after `carousel`. `name`: the name of the pipeline. Does not start the process.
     subject(std::vector<std::string> words, std::string name, std::string log_file);
-    ~subject();  ///< ends the run if it is still alive, by SIGINT, then by SIGKILL
+    ~subject();  ///< if the run is still alive, ends it by SIGINT, and after a timeout by SIGKILL
     subject(const subject&) = delete;
     subject& operator=(const subject&) = delete;
 
@@ -55,7 +55,8 @@ struct victim {
     i32 pid = 0;
     u32 stage = 0;
     bool running = false, on_gpu = false;
-    bool remote = false;  ///< on another host: the pid is valid there, and the supervisor sends the signal
+    bool remote = false;  ///< the process is on another host: the pid is valid only on that host, and the
+                          ///< supervisor sends the signal
     // as reported by the seat's process
     bool guarded = false;  ///< the seat has inputs, and its process can't write to them
     bool gapped =
@@ -65,7 +66,7 @@ struct victim {
 /// Returns all seats in the order of the file; the seats of other hosts come last. The number of seats is
 /// constant, unless a supervisor has just taken the run over.
 [[nodiscard]] std::vector<victim> seats_of(const run::ps_answer& ps);
-/// Every process and every host in "ps" is running, and there is at least one process.
+/// Returns true if every process and every host in "ps" is running, and there is at least one process.
 [[nodiscard]] bool all_run(const run::ps_answer& ps);
 
 }  // namespace carousel::supervisor::chaos

@@ -29,8 +29,8 @@ namespace bi = boost::interprocess;
 constexpr u64 patience_ns = 5'000'000'000;
 constexpr int patience_ms = 5000;
 
-/// One end of a connection: values sent at one end arrive at the other one in order. Both functions return
-/// false after a timeout of 5 s.
+/// One end of a connection: values that are sent at one end arrive at the other end in order. Both functions
+/// return false after a timeout of 5 s.
 struct ends {
     std::function<bool(u32)> send;
     std::function<bool(u32&)> receive;
@@ -59,7 +59,8 @@ ends by_word(two_words& w, bool first) {
             [&in, last](u32& v) {
                 for (u64 spins = 0, end = 0; (v = in.load(std::memory_order_acquire)) == *last;)
                     if (++spins % 8192 == 0) {
-                        // Checks the timeout, and lets the other thread run on a machine with one core.
+                        // Checks the timeout, and yields, so that the other thread can also run on a machine
+                        // with one core.
                         if (end == 0) end = now_ns() + patience_ns;
                         if (now_ns() > end) return false;
                         ::usleep(0);

@@ -65,7 +65,7 @@ f64 copy_rate(void* at, u64 bytes) {
            });
 }
 
-/// Makes one ring of offsets through all lines, in an order that no prefetcher predicts.
+/// Makes one cycle of offsets through all cache lines, in an order that no prefetcher predicts.
 void lay_ring(void* at) {
     std::vector<u64> order(most / line);
     std::iota(order.begin(), order.end(), 0U);

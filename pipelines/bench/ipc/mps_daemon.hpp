@@ -1,6 +1,6 @@
 #pragma once
-// An MPS daemon that runs while this object exists, with a private folder that no other process uses:
-// processes that use another daemon, or none, are not affected.
+// An MPS daemon that runs while this object exists. Its folder is private, so processes that use another
+// daemon, or none, are not affected.
 
 #include <string>
 
@@ -9,7 +9,7 @@
 namespace carousel::bench {
 
 /// A folder that is removed with this object. Processes that use this folder as CUDA's MPS folder find no
-/// daemon unless an mps_daemon runs there.
+/// daemon, unless an mps_daemon uses the same folder.
 class mps_folder {
 public:
     /// Throws shm_error.

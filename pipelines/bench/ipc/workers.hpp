@@ -62,7 +62,7 @@ struct round_result {
 /// The work of one worker in a round.
 struct crew_work {
     u64 operations = 0;
-    u64 timed_ns = 0;  ///< sum of the durations of its operations
+    u64 timed_ns = 0;  ///< sum of the durations of the worker's operations
 };
 
 /// A worker's implementation, created in its own process.
@@ -90,8 +90,8 @@ struct crew_patience {
 
 class crew {
 public:
-    /// Starts the workers; `make` is called in each process. The workers end with this object, and after
-    /// time_limit_s at the latest.
+    /// Starts the workers; `make` is called in each process. The workers end when this object is destroyed,
+    /// but after time_limit_s at the latest.
     crew(u32 number, u32 time_limit_s, const std::function<std::unique_ptr<crew_worker>(u32 worker)>& make,
          const crew_patience& patience = {});
     ~crew();
@@ -100,8 +100,8 @@ public:
 
     /// Waits with a timeout until all workers are ready. Returns false on failure, see why().
     [[nodiscard]] bool ready();
-    /// Runs the first `active` workers for `ms`. Returns nullopt on failure, see why(); no further round is
-    /// possible then.
+    /// Runs the first `active` workers for `ms`. Returns nullopt on failure, see why(); after a failure no
+    /// further round is possible.
     [[nodiscard]] std::optional<crew_round> round(u32 what, u32 count, u32 active, u32 ms);
     [[nodiscard]] std::string why() const;
 

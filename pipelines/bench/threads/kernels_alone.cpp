@@ -17,7 +17,7 @@ constexpr u32 lone_frames = 31, frames_before = 3;
 constexpr u32 numbers_of_queues[] = {1, 2, 4};
 
 /// All stages enqueue on one queue and have one buffer each. One buffer is enough, because the queue finishes
-/// a frame before it begins the next one.
+/// a frame before it begins the next frame.
 class chain {
 public:
     chain(const supervisor::pipeline& p, const thread_order& o) {

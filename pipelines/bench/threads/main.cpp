@@ -89,7 +89,8 @@ int run(int argc, char** argv) {
         return exit_code::usage;
     }
     const supervisor::pipeline p = supervisor::read_pipeline(w.file, supervisor::overrides_from(w.keys));
-    const bench::scratch_folder folder("carousel-threads-XXXXXX");  // stages write pictures and other files
+    const bench::scratch_folder folder("carousel-threads-XXXXXX");  // the stages write pictures and other
+                                                                    // files into this folder
     w.order.runtime_directory = folder.path();
     w.order.device = device_of(p);
     if (w.kernels_alone) return print_kernels_alone(p, w.order);

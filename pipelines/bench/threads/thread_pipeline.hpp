@@ -3,8 +3,8 @@
 // context, like a program in which no stage has to survive the death of another one. A stage has a queue per
 // instance, a thread that enqueues, and a thread that finishes; queues wait for each other on the device. The
 // classes, formats, buffers per ring and frames in flight are the same as in a run. There are no ring words,
-// no ledger, no deadlines and no recovery: a fault of one stage ends the process. This pipeline exists only
-// as a reference for measurements, not to run a pipeline.
+// no ledger, no deadlines and no recovery: a fault of one stage ends the process. This baseline exists only
+// as a reference for measurements; it is not meant for running pipelines.
 
 #include <functional>
 #include <string>
@@ -45,8 +45,8 @@ struct thread_figures {
 // whichever is faster.
 
 struct kernel_figures {
-    f64 lone_ms = 0;            ///< median of the time from the start of the first kernel to the end of the
-                                ///< last one
+    f64 lone_ms = 0;            ///< median of the time from the start of a frame's first kernel to the end of
+                                ///< its last kernel
     f64 frames_per_second = 0;  ///< the highest rate that 1, 2 or 4 queues reach
     u32 queues = 0;             ///< the number of queues that reach that rate
     f64 cpu_ms_per_frame = 0;   ///< CPU time of all threads, at that rate

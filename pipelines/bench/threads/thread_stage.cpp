@@ -215,8 +215,8 @@ bool thread_stage::wait_for(std::atomic<u64> cell::*what, u64 n) {
     while (at.load() != n + 1 && !world_.stop) moved_.wait_for(lock, std::chrono::milliseconds(20));
     return at.load() == n + 1;
 }
-// Host work of a stage must be finished before downstream stages use its results; device work must only be
-// enqueued, because the device executes it in order.
+// Host work of a stage must be finished before downstream stages use its results. For device work it suffices
+// that the work is enqueued, because the device executes work in order.
 bool thread_stage::wait_enqueued(u64 n) {
     return wait_for(objects_.front()->commits_on_host() && !is_sink() ? &cell::finished : &cell::enqueued, n);
 }

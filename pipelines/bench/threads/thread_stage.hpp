@@ -40,7 +40,7 @@ public:
 /// all CPU marks.
 [[nodiscard]] std::unique_ptr<queue_mark> make_mark(device::context& context, const std::atomic<bool>& stop);
 
-/// Defined in the CUDA part of the library, if built.
+/// Defined in the CUDA part of the library, if that part is built.
 [[nodiscard]] std::unique_ptr<queue_mark> make_cuda_mark();
 
 // The classes of the shipped stages, by program name.
@@ -61,7 +61,8 @@ inline constexpr u32 lanes_by_itself = 4;
 struct thread_world {
     std::unique_ptr<device::context> device;
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets;
-    std::vector<std::byte> parameters;  ///< the parameters, which are the same for every frame here
+    std::vector<std::byte> parameters;  ///< the parameters; in this baseline they are the same for every
+                                        ///< frame
     std::string runtime_directory;
     f64 fps = 60;
     f64 pace = 0;       ///< the rate at which a source starts frames, in frames per second; 0: as fast as
@@ -90,7 +91,7 @@ public:
     void finish_alone(u64 n);
     [[nodiscard]] bool commits_on_host() const { return objects_.front()->commits_on_host(); }
     /// Starts the threads. `most_slots`: the largest number of slots of any ring; other stages may refer to
-    /// that many recent frames of this one.
+    /// that many recent frames of this stage.
     void start(u64 most_slots);
     void join();
     /// Waits until the device has finished this stage's work. Must be called before any other stage is

@@ -18,16 +18,16 @@ namespace carousel::bench::gpu {
 namespace {
 
 constexpr u64 patience_ns = 10'000'000'000;
-constexpr u32 words_bytes = 2U << 20U, distance = 1024;  // distance: how far the two sides' words are apart,
-                                                         // in words
+constexpr u32 words_bytes = 2U << 20U, distance = 1024;  // distance: number of words from the word of one
+                                                         // side to that of the other side
 struct side {
     u32 number = 0;
     cudaStream_t stream = nullptr;
     cudaEvent_t mine = nullptr, theirs = nullptr;
-    u32 *words = nullptr, *scratch = nullptr;  // scratch: a counter of this side's kernels, or of its turns
-                                               // if one kernel spins
-    u64* stamps = nullptr;                     // the GPU's clock, read by each kernel, or at each turn if one
-                                               // kernel spins
+    u32 *words = nullptr, *scratch = nullptr;  // scratch: counts this side's kernels or, with a single
+                                               // spinning kernel, its turns
+    u64* stamps = nullptr;                     // GPU clock readings: one per kernel launch or, with a single
+                                               // spinning kernel, one per turn
 };
 
 /// Waits until the word has reached the value; returns false if the other side has failed or does not reply
@@ -73,7 +73,7 @@ void take_turns(hop_board& b, side& s, means by, u32 hops) {
     check(cudaStreamSynchronize(s.stream), "cudaStreamSynchronize");
 }
 /// Enqueues all turns of this side. The stream itself waits for the other side's word before each turn, so
-/// all turns can be enqueued before the first one begins.
+/// all turns can be enqueued before the first turn begins.
 void enqueue_turns(side& s, u32 hops) {
     const auto wait = driver<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32_v2");
     const auto write = driver<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32_v2");
@@ -92,8 +92,8 @@ u32 count_of(const u32* at) {
     return n;
 }
 
-/// Returns the 95th percentile of the one-way time in us, computed from the times of this side's kernels (if
-/// a kernel spins: from the times of its turns).
+/// Returns the 95th percentile of the one-way time in us, computed from the times of this side's kernels or,
+/// with a single spinning kernel, from the times of its turns.
 f64 p95_of(const side& s, u32 hops) {
     std::vector<u64> at(hops);
     check(cudaMemcpy(at.data(), s.stamps, hops * sizeof(u64), cudaMemcpyDeviceToHost), "cudaMemcpy");

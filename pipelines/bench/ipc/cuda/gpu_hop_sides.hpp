@@ -21,8 +21,8 @@ inline constexpr u32 most_hops = 512;
 /// State shared by both sides.
 struct hop_board {
     std::atomic<u32> ready, failed;
-    std::atomic<u32> submitted[2];  // number of this side's kernels that are enqueued, one per round trip
-                                    // (for host_word: that have completed)
+    std::atomic<u32> submitted[2];  // number of this side's enqueued kernels, one per round trip (for
+                                    // host_word: number of its completed kernels)
     cudaIpcEventHandle_t events[2];
     cudaIpcMemHandle_t words;
     f64 us[all_means], p95_us[all_means];

@@ -54,7 +54,7 @@ std::string run_round(const place& p, bool quick, hop_board& b) {
                 try {
                     process_side(b, n, n == 0 ? 0 : p.second_device, p.slices, quick);
                 } catch (const error&) {
-                    b.failed = 1;  // the other side then stops waiting
+                    b.failed = 1;  // makes the other side stop waiting
                     throw;
                 }
             }));
@@ -110,10 +110,10 @@ void measure_place(const place& p, const ipc_bench_options& o, gpu_result& r) {
 }
 
 /// Measures the floors on one thread of a child process. `to` is in memory that the parent also maps, so that
-/// it can read the results.
+/// the parent can read the results.
 void find_floors(gpu_hop_floors& to, u32 rounds) {
     constexpr u32 kernels = 500, chained = 200,
-                  apart = 1024;  // chained: the number of operations that a stream accepts while it is held
+                  apart = 1024;  // chained: the number of operations that a held stream accepts
     check(cudaSetDevice(0), "cudaSetDevice");
     cudaStream_t s = nullptr;
     u32* words = nullptr;
@@ -124,7 +124,7 @@ void find_floors(gpu_hop_floors& to, u32 rounds) {
     u32* const count = words + 3 * apart;
     std::vector<f64> synced, next, blocks;
     gate held;
-    for (u32 round = 0; round <= rounds; ++round) {  // the first one is a warm-up
+    for (u32 round = 0; round <= rounds; ++round) {  // the first round is a warm-up
         check(cudaMemset(words, 0, 4 * apart * sizeof(u32)), "cudaMemset");
         std::vector<f64> each;
         for (u32 k = 0; k < kernels; ++k) {

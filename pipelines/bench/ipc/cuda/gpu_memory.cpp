@@ -136,8 +136,8 @@ struct subject {
     std::vector<f64> column[columns], by_size[std::size(sizes)];
 };
 
-/// Makes one ring of offsets through all lines, in an order that no prefetcher predicts. The ring is made
-/// once and copied to each memory.
+/// Makes one cycle of offsets through all cache lines, in an order that no prefetcher predicts. The cycle is
+/// made once and copied to each memory.
 void make_ring(const bench_tools& t) {
     std::vector<u32> order(t.bytes / line);
     std::iota(order.begin(), order.end(), 0U);
@@ -219,7 +219,7 @@ void add_own(std::vector<subject>& all, board& b, const bench_tools& t, int on, 
     check(cudaSetDevice(0), "cudaSetDevice");
     b.own.open_us = median_of(open_us), b.own.close_us = median_of(close_us);
     all.push_back({&b.own, at, false, {}, {}});
-    if (on != 0) return;  // the memory of the host does not depend on the place of the owner
+    if (on != 0) return;  // host memory does not depend on the device, so it is measured only once
     check(cudaHostAlloc(&at, t.bytes, cudaHostAllocMapped), "cudaHostAlloc");
     all.push_back({&b.host, at, true, {}, {}});
 }

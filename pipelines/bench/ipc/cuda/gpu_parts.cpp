@@ -104,7 +104,7 @@ struct nvml {
     }
 };
 
-/// Returns the GB/s of data of one PCIe lane in one direction, without the overhead of the line code.
+/// Returns the data rate of one PCIe lane in one direction, in GB/s, without the overhead of the line code.
 f64 lane_gb_s(unsigned generation) {
     constexpr f64 all[] = {0, 0.25, 0.5, 0.985, 1.969, 3.938, 7.563};
     return generation < std::size(all) ? all[generation] : 0;

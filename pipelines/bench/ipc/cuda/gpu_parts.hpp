@@ -18,7 +18,8 @@ namespace carousel::bench::gpu {
 void check(cudaError_t e, const char* what);
 void check(CUresult e, const char* what);
 [[nodiscard]] void* driver_symbol(const char* name);
-/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
+/// Looks up a driver function by name, because a program that is linked to libcuda does not start on a
+/// machine without a driver.
 template <class F>
 [[nodiscard]] F driver(const char* name) {
     return reinterpret_cast<F>(driver_symbol(name));

@@ -119,7 +119,8 @@ __global__ void empty_ring(ticket_ring* q, counts* c, u32* pending) {
 
 // ---- a semaphore of one permit
 
-// Only the permit's holder changes the count, so the sum is right only if no other thread holds the permit.
+// Only the holder of the permit changes the count. The sum is therefore right only if two threads never hold
+// the permit at the same time.
 __device__ void raise(volatile unsigned long long* count) { *count = *count + 1; }
 
 struct one_permit {

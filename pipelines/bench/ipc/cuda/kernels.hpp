@@ -24,16 +24,17 @@ void write_all(void* at, u64 bytes, u32 value, cudaStream_t s);
 void copy_all(void* to, const void* from, u64 bytes, cudaStream_t s);
 /// Follows a chain of `steps` offsets: the word at each offset contains the next offset.
 void chase(const void* at, u32 steps, u32* out, cudaStream_t s);
-/// Increments *at and stores the GPU's time in ns in `stamps` at the index of the old value; `stamps` may be
-/// null.
+/// Increments *at, and stores the GPU's time in ns in stamps[i], where i is the value of *at before the
+/// increment; `stamps` may be null.
 void tiny(u32* at, u64* stamps, cudaStream_t s);
 /// One of two kernels that alternate for `turns` turns each: a kernel polls the word of the other kernel and
-/// then writes its own word. Ends early after `seconds`. *done: the number of turns taken; stamps: ns of each
-/// turn since the start.
+/// then writes its own word. The kernel ends after `seconds` at the latest. *done: the number of turns taken;
+/// stamps: ns of each turn since the start.
 void spin_turns(u32* mine, const u32* theirs, bool first, u32 turns, u32 seconds, u32* done, u64* stamps,
                 cudaStream_t s);
-/// Alternates in the same way between two blocks of one kernel, so a hop crosses no process, stream or kernel
-/// boundary. `apart`: distance between the blocks' words, in words; *done: the turns of the first block.
+/// Two blocks of one kernel alternate as the kernels of spin_turns() do, so a hop crosses no process, stream
+/// or kernel boundary. `apart`: distance between the blocks' words, in words; *done: the turns of the first
+/// block.
 void blocks_take_turns(u32* words, u32 apart, u32 turns, u32* done, cudaStream_t s);
 
 }  // namespace carousel::bench::gpu
