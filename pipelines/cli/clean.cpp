@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Lists, as leftovers, the data that was kept for runs that lost their supervisor.
+/// Lists the data that was kept for runs that lost their supervisor; this data counts as leftovers.
 std::vector<leftover> lost_run_leftovers() {
     std::vector<leftover> all;
     for (const run::lost_run& r : run::lost_runs())

@@ -27,8 +27,8 @@ struct cli_environment {
 /// errors.
 int cli_main(const std::vector<std::string>& words, const cli_environment& env) noexcept;
 
-/// Returns true if a stream gets colours: it is a terminal that understands them, and neither --no-color nor
-/// NO_COLOR is given.
+/// Returns true if a stream gets colours, which means that it is a terminal that understands colours, and
+/// that neither --no-color nor NO_COLOR is given.
 [[nodiscard]] bool wants_color(bool terminal, bool no_color) noexcept;
 
 }  // namespace carousel::supervisor

@@ -33,8 +33,8 @@ namespace {
 constexpr std::size_t last_lines = 20;
 constexpr int repoll_ms = 30;
 
-/// Blocks the termination signals during the wait, so that this process can end the child before it exits
-/// itself.
+/// Blocks the termination signals during the wait, so that this process can first end the child and then
+/// exit.
 class signals_blocked {
 public:
     signals_blocked() {
@@ -56,7 +56,7 @@ struct child {
     line_splitter lines;
     std::deque<std::string> last;
 
-    /// Reads the child's output and keeps its last lines.
+    /// Reads the child's output, and keeps the last lines of the output.
     void listen() {
         char bytes[4096];
         const auto keep = [this](std::string_view line) {

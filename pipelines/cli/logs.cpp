@@ -129,8 +129,8 @@ std::set<std::string> known_names(const place& p) {
         const std::vector<std::string> names =
             names_for_commands(run::read_ps(run::client(*p.run).ask(run::ps_request{}, 0, 2)));
         known.insert(names.begin(), names.end());
-    } catch (const std::exception&) {  // a run that is starting, ending or stopped does not reply: the log
-                                       // files suffice
+    } catch (const std::exception&) {  // a run that is starting, ending or stopped does not reply; in this
+                                       // case the log files suffice
     }
     return known;
 }
@@ -172,7 +172,8 @@ public:
     void widen(const std::vector<std::string>& labels) {
         for (const std::string& l : labels) width_ = std::max(width_, l.size());
     }
-    /// Called once for each record, in order: an indented line has the level of the line before it.
+    /// Must be called once for each record, in order, because an indented line has the level of the line
+    /// before it.
     [[nodiscard]] std::optional<log::level> wanted(const log_record& r) {
         const log::level level = levels_[r.stage].next(r.line);
         return level >= lowest_ && selected(r) ? std::optional(level) : std::nullopt;

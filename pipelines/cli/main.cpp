@@ -34,8 +34,8 @@ int main(int argc, char** argv) {
         std::cerr << "error: " << e.what() << "\n";
         return e.code();
     }
-    // If the parent process ignored SIGCHLD, this process inherits that setting: the kernel would then reap
-    // the children, and their exit status would be lost.
+    // If the parent process ignored SIGCHLD, this process inherits that setting. With this setting the kernel
+    // would reap the children, and their exit status would be lost.
     std::signal(SIGCHLD, SIG_DFL);
     std::signal(SIGPIPE, SIG_IGN);  // a reader that disconnects must not end a pipeline
     carousel::supervisor::cli_environment env{std::cout, std::cerr};

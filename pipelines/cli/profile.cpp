@@ -39,8 +39,8 @@ std::string in_path(const std::string& program) {
     return "";
 }
 
-/// Returns the newest version: the last one, in the order of names, of the entries that match
-/// FOLDER/VERSION/BELOW.
+/// Returns the program FOLDER/VERSION/BELOW of the newest version: of all such programs, the one whose path
+/// is last in the order of names.
 std::string newest_below(const fs::path& folder, const std::string& below) {
     std::string newest;
     std::error_code failed;

@@ -1,5 +1,6 @@
-// `carousel reload` and `carousel upgrade`. This process queries the stages' programs, which may take long,
-// so that the supervisor, which never blocks, only compares and applies (supervisor/engine/reload.hpp).
+// `carousel reload` and `carousel upgrade`. This process queries the stages' programs, which may take long.
+// The supervisor, which never blocks, then only compares the replies and applies the plan
+// (supervisor/engine/reload.hpp).
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -64,8 +65,8 @@ run::reload_request request_for(const run::record& r, const plan_source& next) {
     return out;
 }
 
-/// Sends the request and waits until it is done. If the supervisor dies meanwhile, waits for the supervisor
-/// that adopts the run; `r` then names that one.
+/// Sends the request and waits until it is done. If the supervisor dies during the wait, waits for the
+/// supervisor that adopts the run; `r` then becomes the record of that supervisor.
 json ask_until_done(run::record& r, const run::reload_request& request, f64 wait_s) {
     try {
         json reply = run::client(r).ask(request, wait_s, answer_timeout_s);
@@ -158,7 +159,7 @@ bool answers(const run::record& r) {
     return run::read_verdict(run::client(r).ask(run::ps_request{}, 0, 5)).ok;
 }
 
-/// Waits until the process of the supervisor in `r` has become that program, and returns its record.
+/// Waits until the supervisor of the run in `r` executes that program, and returns the run's new record.
 run::record wait_for_program(const run::record& r, const std::string& program) {
     for (const u64 until = now_ns() + successor_patience_ns; now_ns() < until; ::usleep(successor_poll_us)) {
         const auto now = run::read_record(r.folder);
@@ -178,8 +179,8 @@ run::record wait_for_program(const run::record& r, const std::string& program) {
                                 r.name, successor_patience_ns / ns_per_s, r.name));
 }
 
-/// Waits for the end of the run, for as long as its frames move, and returns the record of the next run,
-/// which continues it.
+/// Waits for the end of the run, however long that takes, and returns the record of the next run, which
+/// continues the run.
 run::record wait_for_next_run(const run::record& r) {
     run::record last = r;
     for (u64 gone_since_ns = 0; still_running(last, gone_since_ns); ::usleep(successor_poll_us))
@@ -214,8 +215,8 @@ int upgrade(const upgrade_arguments& a, bool as_json, const cli_environment& env
     request.successor = program;
     const json reply = ask_until_done(r, request, a.wait_s);
     const int code = exit_code_for(reply);
-    // The adopting supervisor does not know whether all stages were replaced, or that the supervisor itself
-    // must be replaced.
+    // The adopting supervisor knows neither whether all stages were replaced, nor that it must itself be
+    // replaced.
     if (reply.value("message", "").empty())
         throw shm_error(
             fmt::format("{}: its supervisor died during the upgrade, and another one (pid {}) has "

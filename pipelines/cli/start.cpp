@@ -287,7 +287,8 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
 }
 
 void show_plan(const cli_environment& env, const pipeline& p, run_options o) {
-    o.stages = describe_stages(p);  // a run, in contrast, describes its stages after it has acquired its lock
+    o.stages = describe_stages(p);  // unlike here, a run describes its stages only after it has acquired its
+                                    // lock
     const machine_offer machine = probe_for(p);
     const run_setup s = setup_from(p, o, machine);
     require_room(s, free_memory_of(machine));

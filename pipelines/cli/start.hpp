@@ -54,7 +54,7 @@ int run_or_show(const start_arguments& a, const cli_environment& env, const pipe
 // Called by the `carousel` program for `up -d` and `run -d`, while it holds no lock and has started no
 // process. The child's stdout and stderr are a pipe to the caller until the caller exits; after that the
 // child continues without a reader, and its output is in its run's logs. If Ctrl-C (INT, TERM, HUP) arrives
-// during the wait, the child ends in the same way as a run in the foreground.
+// during the wait, the child ends as a run in the foreground would.
 
 struct detach_request {
     std::string name;                ///< of the pipeline

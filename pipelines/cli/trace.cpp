@@ -25,8 +25,8 @@ struct trace_arguments : client_arguments {
     u64 frames = 0;     ///< the trace ends after this number of frames; 0: it ends after the given time
     bool here = false;  ///< if the pipeline has several hosts, traces only this host
     bool with_parent = false;  ///< set if started by a supervisor: the trace ends when that supervisor ends
-    std::string coordinator_trace;  ///< file with the trace of the host of `carousel run`, to be joined with
-                                    ///< the traces in `joined`; "": a new trace is recorded
+    std::string coordinator_trace;    ///< file with the trace of the coordinator, which is joined with the
+                                      ///< traces in `joined`; "": a new trace is recorded
     std::vector<std::string> joined;  ///< HOST=FILE
 };
 

@@ -37,7 +37,8 @@ namespace fs = std::filesystem;
 /// Size of the block of a run with eight rings of the maximum number of slots; most runs need less.
 constexpr u64 block_bytes = shm::word_bytes + 8 * shm::frame_bytes(shm::max_slots);
 constexpr u64 room_wanted = 12 * block_bytes;
-constexpr rlim_t fds_needed = 1000;  // a stage's liveness socket has the number 900, above the driver's files
+constexpr rlim_t fds_needed = 1000;  // a stage's liveness socket has the number 900, above the numbers of the
+                                     // driver's files
 constexpr u64 processes_needed = 64;  // processes and threads of a run with four stages
 constexpr std::size_t longest_socket = 107;
 

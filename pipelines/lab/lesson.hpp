@@ -37,9 +37,9 @@ void read_figures(const std::string& output, figures& into);
 [[nodiscard]] std::string figures_text(const figures& f);
 
 // A lesson: a question, programs that measure, and claims. Each claim has a table of explanations with
-// conditions on the figures. The explanation shown is the first row whose conditions the measured figures
-// meet. If no row matches, the lesson fails, because this machine then shows an effect that the lesson does
-// not cover.
+// conditions on the figures. The lesson shows the explanation of the first row whose conditions the measured
+// figures meet. If no row matches, the lesson fails, because this machine then shows an effect that the
+// lesson does not cover.
 // A lesson is data (lessons/NN_name/lesson.cpp), separate from its programs, which depend on no lesson code.
 
 enum class relation : u8 { below, above, equal };
@@ -78,7 +78,7 @@ struct claim {
 
 struct lesson_program {
     const char* name;   ///< carousel-lab-...
-    const char* needs;  ///< "cpu" or "gpu": the program cannot run at all without it
+    const char* needs;  ///< "cpu" or "gpu": the device without which the program cannot run at all
     u32 limit_s = 30;   ///< after this time the program is killed and the lesson fails
 };
 

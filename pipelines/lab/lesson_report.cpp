@@ -33,8 +33,9 @@ std::string verdict_lines(const claim_verdict& v, std::size_t columns) {
     return subject_lines(v, (v.what == outcome::unexplained ? "UNEXPLAINED: " : "") + v.text, columns);
 }
 
-/// Lists the claims that could not be measured here. The text begins with the reasons, each with those of its
-/// claims that have no recorded explanation; the recorded explanations of the other claims follow.
+/// Lists the claims that could not be measured here. The text first lists the reasons. Each reason is
+/// followed by the names of those of its claims that have no recorded explanation. The recorded explanations
+/// of the other claims come last.
 std::string unavailable_text(const lesson_result& r, std::size_t columns) {
     std::string recorded;
     for (const claim_verdict& v : r.verdicts)

@@ -19,8 +19,8 @@ namespace carousel::lab {
 /// prediction was right; `predicted`: index of the learner's answer, nullopt if none was requested.
 [[nodiscard]] std::string result_text(const lesson_result& r, std::optional<int> predicted,
                                       std::size_t columns);
-/// Returns the index of the answer that was typed as "a", "b" ...; nullopt if the text names none of the
-/// `answers` answers.
+/// Returns the index of the answer that was typed as "a", "b" ...; nullopt if the text stands for none of the
+/// answers.
 [[nodiscard]] std::optional<int> answer_from(const std::string& typed, std::size_t answers);
 /// Returns "2 of 15 lessons failed: ...", or "" if none failed.
 [[nodiscard]] std::string failures_text(const std::vector<lesson_result>& all);

@@ -61,7 +61,8 @@ pid_t start(Body body) {
     return pid;
 }
 
-/// Waits for the process. Returns its exit code, or minus the signal that ended it.
+/// Waits for the process. Returns the exit code of the process, or minus the number of the signal that ended
+/// the process.
 inline int end_of(pid_t pid) {
     int status = 0;
     waitpid(pid, &status, 0);

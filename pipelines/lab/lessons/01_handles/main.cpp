@@ -2,7 +2,7 @@
 // maker is killed.
 //
 // The handle has 64 bytes, like CUDA's. Here the handle is "/proc/PID/fd/N": a name for memory (a memfd) that
-// another process can open while the maker is alive; a legacy CUDA handle works in the same way.
+// another process can open while the maker is alive; the same holds for a legacy CUDA handle.
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// Two independently started programs: which of them waits for the other? They are run first as in the
-// textbooks, with shared memory that both open, then with a space that a third process holds. Usage:
+// Two independently started programs: which of them waits for the other? The programs first use shared memory
+// that both of them open, as in the textbooks, and then a space that a third process holds. Usage:
 // carousel-lab-order SPACE (the name given to `carousel hold`)
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -23,7 +23,8 @@ const std::string shm_name = "/carousel-lesson-" + std::to_string(getpid());
 
 double now_ms() { return lesson::now_us() / 1e3; }
 
-/// Runs `body` in a child process; returns its exit code, or minus the signal that ended it.
+/// Runs `body` in a child process; returns the exit code of the child, or minus the number of the signal that
+/// ended the child.
 template <class Body>
 int apart(Body body) {
     std::fflush(stdout);
@@ -83,8 +84,8 @@ void without_holder() {
     }
 }
 
-/// Starts the consumer 200 ms before the producer, or, if `consumer_waits_ms` > 0, after it; `killed`: the
-/// producer is killed right after its push.
+/// Starts the consumer 200 ms before the producer or, if `consumer_waits_ms` > 0, after the producer;
+/// `killed`: the producer is killed right after its push.
 void with_holder(const char* name, const std::string& space, const std::string& queue, int consumer_waits_ms,
                  bool killed) {
     std::fflush(stdout);

@@ -1,5 +1,6 @@
 // Compares a process's own memory with memory of another process (a memfd that it made): bandwidth by size,
-// latency by a pointer chase; then the maker is killed and the other process reads again.
+// latency by a pointer chase; then the maker of the memfd is killed, and this program measures the memory
+// again.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,7 +92,8 @@ int main(int argc, char** argv) {
     for (size_t bytes = least; bytes <= most; bytes *= 4) {
         lay_ring(own, bytes), lay_ring(theirs, bytes);
         std::vector<double> reads[2], chases[2];
-        for (int k = 0; k < rounds; ++k)  // interleaved, so that other load on the machine affects both
+        for (int k = 0; k < rounds; ++k)  // interleaved, so that other load on the machine affects both kinds
+                                          // of memory
             for (int process = 0; process < 2; ++process) {
                 reads[process].push_back(read_once(process == 0 ? own : theirs, bytes));
                 chases[process].push_back(chase_once(process == 0 ? own : theirs, bytes));

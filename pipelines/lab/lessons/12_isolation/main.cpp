@@ -53,7 +53,7 @@ void futex(std::atomic<unsigned>& word, int what, unsigned value) {
 
 /// Takes `turns` turns as worker `number`. `touched`: the worker's own pages, or null; in each turn the
 /// worker reads one byte of each page. Returns the median time in us from one turn of this worker to its next
-/// turn; both workers take one turn in that time.
+/// turn; in this time, each of the two workers takes one turn.
 double take_turns(unsigned number, const volatile char* touched) {
     std::vector<double> each;
     double last = now_us();

@@ -82,7 +82,7 @@ int pass_round(unsigned rank) {
         }
         double us = 0;
         if (rank == 0) us = (now_us() - begin) / (hops ? hops : 1);
-        if (rank == 0) (void)all.to[0].receive(seconds(10));  // the last lap ends here: this frees the block
+        if (rank == 0) (void)all.to[0].receive(seconds(10));  // ends the last lap and frees the block
         all.words.push({rank, size, wrong, hops, us}, seconds(5));
     }
     return 0;

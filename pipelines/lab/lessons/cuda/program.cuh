@@ -13,7 +13,7 @@
 
 namespace lesson {
 
-/// Opens the first GPU. If there is none, returns false with the reason in `why`.
+/// Opens the first GPU. If there is no GPU, returns false with the reason in `why`.
 template <size_t size>
 bool begin_cuda(char (&why)[size]) {
     cudaError_t e = cudaSetDevice(0);
@@ -59,7 +59,8 @@ inline int no_gpu(const char* why) {
     return 3;
 }
 
-/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
+/// Looks up a driver function by name, because a program that is linked to libcuda does not start on a
+/// machine without a driver.
 template <class F>
 F driver(const char* name) {
     static void* library = dlopen("libcuda.so.1", RTLD_NOW);

@@ -1,6 +1,6 @@
-// Opens a CUDA handle after a byte was altered, across the namespaces of a container and of the host, and
-// under another host name and boot id (on one machine, this is the closest approximation of another machine).
-// The parent never touches CUDA.
+// Opens a CUDA handle in three situations: after a byte was altered, across the namespaces of a container and
+// of the host, and under another host name and boot id (on one machine, this is the closest approximation of
+// another machine). The parent never touches CUDA.
 #include <cuda_runtime.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -82,8 +82,8 @@ int open_there() {
     common->code = opens(common->handle, common->whole);
     return 0;
 }
-/// Enters new namespaces. If this process has no right to create them, it also creates a user namespace, in
-/// which it has that right.
+/// Enters new namespaces. If this process has no right to create namespaces, it also creates a user
+/// namespace, in which it has that right.
 bool leave(int namespaces) { return unshare(namespaces) == 0 || unshare(namespaces | CLONE_NEWUSER) == 0; }
 bool mounted(const char* what, const char* to, const char* type, unsigned long flags) {
     return mount(what, to, type, flags, nullptr) == 0;
@@ -118,7 +118,7 @@ constexpr place here{"here", 0, nullptr}, ipc{"ipc", CLONE_NEWIPC, nullptr},
               own_proc_and_shm},
     boot{"boot", CLONE_NEWNS | CLONE_NEWUTS, other_names};
 
-/// Runs `body` in the place. If the place cannot be set up, common->error holds the errno.
+/// Runs `body` in the place `p`. If the place cannot be set up, common->error holds the errno.
 template <class Body>
 int in_place(const place& p, Body body) {
     if (p.namespaces != 0 && !leave(p.namespaces)) {

@@ -30,8 +30,8 @@ constexpr int many = 1000;
 
 struct shared : lesson::record {
     cudaIpcMemHandle_t whole, inner, small, freed, handles[many];
-    size_t neighbour;  // both small allocations are in the same 2 MiB; this is the offset of the second one
-                       // there
+    size_t neighbour;  // both small allocations are in the same range of 2 MiB; this is the offset of the
+                       // second allocation in the range
 };
 shared* common;
 int sockets[2];

@@ -21,7 +21,8 @@ constexpr int no_gpu = 3, no_file = 4, no_memory = 5, not_whole = 6;
 double now_ms() { return lesson::now_us() / 1e3; }
 bool begin_cuda() { return cudaSetDevice(0) == cudaSuccess && cudaFree(nullptr) == cudaSuccess; }
 
-/// Writes the handle under a temporary name and renames it; then waits to be killed (`stays`) or returns.
+/// Writes the handle into a file with a temporary name and renames the file; then waits to be killed
+/// (`stays`) or returns.
 int produce(const std::string& file, bool stays) {
     void* at = nullptr;
     cudaIpcMemHandle_t h;

@@ -21,7 +21,8 @@ using lesson::now_us;
 using lesson::start;
 using lesson::start_mps_daemon;
 
-// The timeouts of all waits add up to 86 s, the lesson's limit is 90 s; a normal run takes about ten seconds.
+// The timeouts of all waits add up to 86 s, which is below the lesson's limit of 90 s. A normal run takes
+// about ten seconds.
 constexpr int both_ms = 13'000;
 constexpr unsigned line = 32, data_words = 64;  // distance between independent words; number of words per
                                                 // message
@@ -37,7 +38,8 @@ struct shared {
     char why[200];
 };
 shared* common;
-std::string folder;  // folder of the MPS daemon's pipes; no process replies there while no daemon runs
+std::string folder;  // folder of the MPS daemon's pipes; no process replies at these pipes while no daemon
+                     // runs
 
 bool wait_for(int step) { return lesson::wait_for(common->step, step, 8'000); }
 bool begin_cuda() { return lesson::begin_cuda(common->why); }
@@ -101,7 +103,7 @@ __global__ void messages(unsigned* memory, unsigned number, bool first, bool ord
     }
 }
 
-/// Creates the memory and writes when the reader is ready.
+/// Creates the memory, and writes to it when the reader is ready.
 int writer(unsigned number, bool ordered) {
     unsigned *memory = nullptr, *unused = nullptr;
     if (!begin_cuda() || cudaMalloc(&memory, 2 << 20) != cudaSuccess ||

@@ -1,6 +1,6 @@
 // A ring of frames in GPU memory with status words that identify their owner. The producer is killed in the
 // middle of a kernel; the buffer is polled until it no longer changes, and is reused only after that. The
-// parent never touches CUDA: it repairs the words, and its pidfd of the producer is the fence.
+// parent never touches CUDA. It repairs the words, and uses a pidfd of the producer as the fence.
 #include <cuda_runtime.h>
 #include <poll.h>
 #include <sys/syscall.h>

@@ -23,8 +23,8 @@ using lesson::now_us;
 using lesson::start;
 using lesson::start_mps_daemon;
 
-// The timeouts of all waits add up to 83 s, the lesson's limit is 90 s; a normal run takes about five
-// seconds.
+// The timeouts of all waits add up to 83 s, which is below the lesson's limit of 90 s. A normal run takes
+// about five seconds.
 constexpr unsigned hops = 300;
 constexpr int start_ms = 8'000;  // limit for the start-up of a process
 
@@ -35,7 +35,8 @@ struct shared {
     char why[200];
 };
 shared* common;
-std::string folder;  // folder of the MPS daemon's pipes; no process replies there while no daemon runs
+std::string folder;  // folder of the MPS daemon's pipes; no process replies at these pipes while no daemon
+                     // runs
 
 bool begin_cuda() { return lesson::begin_cuda(common->why); }
 
@@ -63,7 +64,7 @@ int one_process() {
     common->hop_us = median(each);
     return 0;
 }
-/// One of two processes: launches a kernel when it is its turn.
+/// One of two processes that take turns: launches a kernel in each of its turns.
 int take_turns(unsigned number) {
     unsigned* at = nullptr;
     if (!begin_cuda() || cudaMalloc(&at, 4) != cudaSuccess) return 1;
