@@ -17,8 +17,8 @@ namespace carousel::supervisor {
 /// Maximum time that a start waits because of a shortage of processes, descriptors or memory.
 inline constexpr u64 shortage_patience_ns = 8 * ns_per_s;
 
-/// Throws out_of_resources if the error number means a shortage, and shm_error if it does not. The message is
-/// "TRIED: TEXT".
+/// Throws out_of_resources if the error number means a shortage, and shm_error for any other error number.
+/// The message is "TRIED: TEXT".
 [[noreturn]] void throw_system_error(const std::string& tried, int error_number, const std::string& text);
 /// Calls `attempt` repeatedly, every 0.1 s, as long as it returns an error number that means a shortage, for
 /// up to `patience_ns`. Returns the last error number (0: success). This function blocks, so it is used only

@@ -41,9 +41,9 @@ private:
     u32 generation_ = 0;
 };
 
-// With this class, Ctrl-C and SIGTERM become a condition to poll and do not end the process; it is used by
-// commands that must write data or clean up before they end. Only one object may exist at a time, and only
-// one thread may use it; threads that are started later inherit the blocked signals.
+// With this class, Ctrl-C and SIGTERM become a condition to poll and do not end the process. The class is
+// used by commands that must write data or clean up before they end. Only one object may exist at a time, and
+// only one thread may use it; threads that are started later inherit the blocked signals.
 
 class interrupts {
 public:
@@ -72,8 +72,8 @@ private:
     return std::max(0, sigtimedwait(&wanted, nullptr, &none));
 }
 
-/// While an object of this class exists, the signals stay pending: Ctrl-C before the engine handles signals
-/// must not leave an orphaned lock folder or an incomplete start.
+/// While an object of this class exists, the signals stay pending, because a Ctrl-C that arrives before the
+/// engine handles signals must not leave an orphaned lock folder or an incomplete start.
 class run_signals_blocked {
 public:
     run_signals_blocked() {

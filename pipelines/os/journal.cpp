@@ -26,7 +26,7 @@ int priority_of(log::level level) noexcept {
     return 6;
 }
 
-// A value with a line break is written with its length, as 8 bytes in little-endian order.
+// A value with a line break is preceded by its length, which is written as 8 bytes in little-endian order.
 void add_field(std::string& to, std::string_view name, std::string_view value) {
     to += name;
     if (value.find('\n') == std::string_view::npos) {

@@ -19,8 +19,8 @@ struct journal_entry {
     std::string_view message;
 };
 
-/// True if `fd` is the journal's stream: the variable JOURNAL_STREAM then contains the device and inode of
-/// `fd`.
+/// True if `fd` is the journal's stream, which means that the variable JOURNAL_STREAM contains the device and
+/// inode of `fd`.
 [[nodiscard]] bool is_journal(int fd) noexcept;
 /// Returns the datagram that contains the entry.
 [[nodiscard]] std::string journal_datagram(const journal_entry& e);

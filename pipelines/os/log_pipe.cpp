@@ -110,7 +110,8 @@ log_pipe log_pipe::make(shm::unique_fd& write_end) {
     log_pipe p;
     p.read_.reset(ends[0]);
     write_end.reset(ends[1]);
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // only reads do not block: the stage's own writes still block
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // only the read end is nonblocking; the stage's own writes still
+                                            // block
     return p;
 }
 

@@ -17,7 +17,7 @@
 
 namespace carousel::supervisor {
 
-/// Splits a stream into lines; a line longer than max_line is cut there.
+/// Splits a stream into lines; a line that is longer than max_line is cut after max_line bytes.
 class line_splitter {
 public:
     static constexpr std::size_t max_line = 8192;

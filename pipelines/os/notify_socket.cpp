@@ -27,8 +27,8 @@ std::optional<u64> number_of(std::string_view text) noexcept {
     return out;
 }
 
-/// WATCHDOG_PID names the process that must send the messages; a wrapper of that process passes the variables
-/// on.
+/// WATCHDOG_PID names the process that must send the messages. Another process can also inherit the
+/// variables, and must then send no messages.
 u64 watchdog_of_environment() noexcept {
     const std::string_view pid = variable("WATCHDOG_PID");
     if (!pid.empty() && number_of(pid) != static_cast<u64>(::getpid())) return 0;

@@ -214,7 +214,8 @@ bool is_exiting(i32 pid) noexcept {
     const ssize_t got = fd ? read_whole(fd.get(), text, sizeof text - 1) : 0;
     if (got <= 0) return true;
     text[got] = '\0';
-    const char* at = std::strrchr(text, ')');  // the second field may contain any characters
+    const char* at = std::strrchr(text, ')');  // the second field, the command in parentheses, may contain
+                                               // any character
     char state = '?';
     unsigned long flags = 0;
     if (at == nullptr || std::sscanf(at + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2) return true;
@@ -248,8 +249,8 @@ u32 reap_orphans(const std::function<bool(pid_t)>& known) {
     };
     for (;;) {
         siginfo_t first{};
-        // WNOWAIT leaves the child's status in place: only the status of an orphan may be taken, and reap()
-        // takes it.
+        // WNOWAIT leaves the child's status in place, because only the status of an orphan may be taken;
+        // reap() takes that status.
         if (::waitid(P_ALL, 0, &first, WEXITED | WNOHANG | WNOWAIT) != 0 || first.si_pid == 0) return count;
         if (!reap(first.si_pid)) break;
     }

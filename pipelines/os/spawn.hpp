@@ -35,8 +35,8 @@ struct spawned {
 /// descriptor or memory is left.
 [[nodiscard]] spawned spawn(const spawn_request& request);
 
-/// Like spawn(), but retries for up to shortage_patience_ns while too few processes, descriptors or memory
-/// are available, and throws out_of_resources only after that time. This function blocks, so it is used only
+/// Like spawn(), but retries for up to shortage_patience_ns while no process, descriptor or memory is
+/// available, and throws out_of_resources only after that time. This function blocks, so it is used only
 /// while no run is in progress.
 [[nodiscard]] spawned spawn_when_possible(const spawn_request& request);
 
@@ -45,7 +45,7 @@ struct spawned {
 /// higher, or can't be written, is left unchanged.
 void raise_oom_score(i32 pid) noexcept;
 
-/// How a child ended. `known` is false if the process is not a child of this process or has not ended.
+/// How a child ended. `known` is false if the process is not a child of this process, or if it has not ended.
 struct exit_status {
     bool known = false;
     int exit_code = 0, signal = 0;

@@ -44,8 +44,8 @@ private:
 [[nodiscard]] std::size_t width_of(const std::string& text) noexcept;
 /// Returns a text without colours, truncated to `width` columns; a truncated text ends with an ellipsis.
 [[nodiscard]] std::string shortened(const std::string& text, std::size_t width);
-/// Returns the text in lines of at most `width` columns. A line ends at a blank, or after a slash or comma if
-/// it has no blank; lines after the first begin with `indent` blanks.
+/// Returns the text in lines of at most `width` columns. A line ends at a blank or, if it contains no blank,
+/// after a slash or comma; lines after the first begin with `indent` blanks.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
 /// Returns the text with '?' instead of each control character, because control characters could move a
 /// terminal's cursor.

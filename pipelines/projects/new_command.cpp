@@ -66,7 +66,7 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
     for (const project_file& file : project)
         env.out << fmt::format("wrote {}\n", (fs::path(folder) / file.path).lexically_normal().string());
     env.out << fmt::format("\nNext:\n  cd {}\n", folder);
-    // Printed so that they can be typed after the cd: `carousel` need not be in PATH.
+    // The commands are printed in a form that works after the cd, even if `carousel` is not in PATH.
     constexpr std::string_view name = "carousel ";
     const std::string own = own_command_from(absolute_path(folder).lexically_normal().string());
     for (const std::string& command : commands_of(project))

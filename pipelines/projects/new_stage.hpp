@@ -26,7 +26,8 @@ struct project_file {
 /// Returns the commands between the fences of the project's README, one per line.
 [[nodiscard]] std::vector<std::string> commands_of(const std::vector<project_file>& project);
 
-/// Creates `folder` and writes the files into it. Throws config_error if it is not empty, output_error.
+/// Creates `folder` and writes the files into it. Throws config_error if the folder is not empty, and
+/// output_error if the folder or a file cannot be written.
 void write_project(const std::vector<project_file>& project, const std::string& folder);
 
 // Names that a stage's Python file cannot have.

@@ -43,7 +43,7 @@ std::vector<known_ring> rings_of(const run::record& run) {
             if (!l.output.empty())
                 ring.names.push_back(l.stage.substr(0, l.stage.find('.')) + "." + l.output);
         }
-    } catch (const shm_error&) {  // no supervisor now: the recording program waits for one
+    } catch (const shm_error&) {  // there is no supervisor now, so the recording program waits for one
     }
     return rings;
 }

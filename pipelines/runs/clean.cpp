@@ -69,7 +69,7 @@ std::map<std::string, int> mapped_files(const std::string& folder) {
 }
 
 /// Returns true if the block's heartbeat shows that a supervisor in another pid namespace is alive. Needed
-/// for runs of another build whose supervisor holds no lock on the block.
+/// for runs of another build, whose supervisors hold no lock on the block.
 bool heart_beats(const std::string& run_id) {
     try {
         const shm::segment s = shm::segment::observe(run_id);
@@ -97,8 +97,8 @@ std::string block_of(const std::string& object) {
                : object;
 }
 
-// While the exclusive lock is held no run can begin to use the object: a run takes its lock, then checks that
-// the object still has a name (shm/segment.hpp).
+// While the exclusive lock is held, no run can begin to use the object, because a run first takes its lock
+// and then checks that the object still has a name (shm/segment.hpp).
 std::string remove_object(const std::string& object) {
     constexpr const char* in_use = "a process of its run is running and holds the run's lock";
     if (is_held(block_of(object))) return in_use;
@@ -131,7 +131,8 @@ std::string gone_text(const run::record& r) {
         r.supervisor.pid);
 }
 
-/// A folder without a record belongs to a run that died at its start or end, unless a run is starting there.
+/// A folder without a record belongs to a run that died at its start or end, or to a run that is just
+/// starting.
 std::string death_without_record(const std::string& folder, bool lock_is_ours) {
     struct stat info {};
     const std::string socket = run::control_socket(folder), lock = shm::folder_lock(folder);
@@ -162,8 +163,8 @@ bool has_more_than_pictures(const std::string& folder) {
     return std::any_of(all.begin(), all.end(), [](const fs::path& p) { return p.filename() != "pictures"; });
 }
 
-/// Returns true for a run that has ended and has intentionally left a folder: logs or dead letters. A
-/// starting run holds the lock.
+/// Returns true for a run that has ended and has intentionally left a folder: logs or dead letters. The
+/// result may also be true for a run that is just starting; such a run holds the lock.
 bool is_preserved(const std::string& folder, const std::string& below) {
     std::error_code ignored;
     return fs::is_directory(folder + "/" + below, ignored) && !fs::exists(folder + "/run.json", ignored) &&
@@ -188,7 +189,7 @@ std::string remove_preserved(const leftover& l, const fs::path& folder) {
 }
 
 /// The caller holds the folder's lock. An interrupted removal can be resumed, because the record is removed
-/// after all other files, and then the lock file.
+/// after all other files, and only the lock file is removed after the record.
 std::string remove_run_folder(const leftover& l) {
     std::error_code failed;
     const auto record = run::read_record(l.path);  // in the meantime a new run may have started here and died

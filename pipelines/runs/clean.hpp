@@ -19,8 +19,9 @@ struct leftover {
     std::string name;    ///< name of the pipeline, if known
     std::string run_id;  ///< if known
     u64 bytes = 0;
-    std::string why;   ///< the reason why its owner is known to be dead
-    std::string kept;  ///< the reason why it is kept although its owner is dead; empty if it is not kept
+    std::string why;   ///< the reason why the leftover's owner is known to be dead
+    std::string kept;  ///< the reason why the leftover is kept although its owner is dead; empty if the
+                       ///< leftover is not kept
     /// Returns true for logs and dead letters, which a run leaves for its user: only `carousel clean` removes
     /// them.
     [[nodiscard]] bool on_purpose() const noexcept;

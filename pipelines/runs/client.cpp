@@ -111,8 +111,8 @@ std::string whole(f64 v) { return fmt::format("{:.0f}", v); }
 std::string percent(f64 v) { return fmt::format("{:.0f}%", v); }
 std::string bytes(f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); }
 
-// A run whose supervisor was killed still counts as a candidate. While such a run exists, a user who wants
-// another run must give that run's name.
+// A run whose supervisor was killed still counts as a candidate. While such a run exists, a user who means
+// another run must give the name of the other run.
 run::record choose(const std::string& name, f64 wait_s, bool lost_too, u64 since_ns = 0) {
     const u64 deadline = deadline_after(wait_s, since_ns);
     for (;;) {
@@ -206,8 +206,8 @@ shm::unique_fd open_supervisor(const run::record& run) {
         run.name, run.supervisor.pid, socket ? "the kernel provides no pidfd for it" : errno_text(why)));
 }
 
-/// Asks the supervisor to end, in the same way as Ctrl-C. A supervisor that ignores SIGINT, because a script
-/// started it with `&`, gets a request over its socket.
+/// Asks the supervisor to end, as Ctrl-C does. A supervisor that ignores SIGINT, because a script started it
+/// with `&`, gets a request over its socket.
 void interrupt(const run::record& run, int supervisor, f64 timeout_s) {
     if (run::is_of_here(run) && ignores(run.supervisor.pid, SIGINT)) {
         (void)run::client(run).ask(run::end_request{true}, 0, std::min(timeout_s, 5.0));

@@ -28,7 +28,7 @@ namespace carousel::supervisor {
 /// Returns the table of `carousel ps`; a value that is missing in the reply is shown as "-".
 [[nodiscard]] std::string ps_table(const run::ps_answer& ps);
 
-/// Asks the supervisor to end the pipeline, in the same way as Ctrl-C, and waits for its end. Throws
+/// Asks the supervisor to end the pipeline, as Ctrl-C does, and waits until the pipeline has ended. Throws
 /// shm_error if it has not ended within timeout_s.
 void end_pipeline(const run::record& run, f64 timeout_s);
 

@@ -36,7 +36,7 @@ constexpr u64 orphan_patience_ns = 3 * ns_per_s, passing_patience_ns = 2 * ns_pe
         name, record ? fmt::format(" (pid {})", record->supervisor.pid) : "", name));
 }
 
-/// Kills the processes in a dead supervisor's control block and waits for their end.
+/// Kills the processes that are listed in a dead supervisor's control block, and waits for their end.
 void end_orphans(const std::string& run_id) {
     std::vector<shm::unique_fd> orphans;
     try {
@@ -64,16 +64,16 @@ void end_orphans(const std::string& run_id) {
         name, r.supervisor.pid));
 }
 
-/// Returns true if the lock's holder is not a living supervisor: a stage that cleans up after a dead one, a
-/// process that checks the lock, or a start that has not written its record yet. Each of these releases the
-/// lock soon.
+/// Returns true if the lock's holder is not a living supervisor. The holder is then a stage that cleans up
+/// after a dead supervisor, a process that checks the lock, or a start that has not written its record yet.
+/// Each of these processes releases the lock soon.
 bool is_passing(const std::string& folder) {
     const auto record = run::read_record(folder);
     return !record || !is_alive(*record);
 }
 
-/// Returns the descriptor as the lock of the folder; empty if the descriptor is another file, or does not
-/// hold the lock.
+/// Returns the descriptor as the lock of the folder; empty if the descriptor refers to another file, or does
+/// not hold the lock.
 shm::unique_fd kept_lock(const std::string& folder, int descriptor) {
     struct stat held {
     }, there{};
@@ -85,8 +85,8 @@ shm::unique_fd kept_lock(const std::string& folder, int descriptor) {
     return shm::unique_fd(descriptor);
 }
 
-/// Returns the run in the folder if this process can't take it over because of its namespace; the caller
-/// holds the folder's lock.
+/// Returns the run in the folder if this process can't take the run over because the run is in another
+/// namespace; the caller holds the folder's lock.
 std::optional<run::record> runs_elsewhere(const std::string& folder) {
     auto record = run::read_record(folder);
     if (record && (run::is_of_here(*record) || run::liveness_of(*record, true) == run::liveness::over))

@@ -19,7 +19,7 @@ class run_lock {
 public:
     /// Creates and locks the folder of the run; waits up to wait_s for a living run of that name to end.
     /// Throws a config_error that names the supervisor that still runs, or the stages that continue in
-    /// another pid namespace, where this process can neither adopt nor end them.
+    /// another pid namespace. This process can neither adopt nor end stages of another pid namespace.
     /// `kept`: descriptor with which the previous program of this process held the lock (keep_over_exec).
     run_lock(const std::string& name, f64 wait_s, int kept = -1);
     ~run_lock();
@@ -41,8 +41,8 @@ public:
     /// With `true`, the lock stays held if this process calls execve. Returns the descriptor that holds the
     /// lock; the new program passes this descriptor to its run_lock.
     int keep_over_exec(bool keep) const noexcept;
-    /// True if the previous program of this process kept the lock: the run in the folder is then the run of
-    /// that program.
+    /// True if the previous program of this process kept the lock, which means that the run in the folder is
+    /// the run of that program.
     [[nodiscard]] bool was_kept() const noexcept { return kept_; }
 
 private:

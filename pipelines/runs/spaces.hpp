@@ -34,9 +34,9 @@ struct spaces_report {
 /// Returns "\n lab (a space, held by process 812)" for each space, except the spaces of runs.
 [[nodiscard]] std::string list_of_spaces();
 
-/// Asks the holder of a space to end, in the same way as Ctrl-C, and waits for its end; returns the message
-/// to print. Returns nothing if there is no such space, or if it belongs to a living run. Throws config_error
-/// if the space has no holder, shm_error if the holder has not ended in time.
+/// Asks the holder of a space to end, as Ctrl-C does, and waits until the holder has ended; returns the
+/// message to print. Returns nothing if there is no such space, or if it belongs to a living run. Throws
+/// config_error if the space has no holder, shm_error if the holder has not ended in time.
 [[nodiscard]] std::optional<std::string> end_space(const std::string& name, f64 timeout_s);
 
 /// Returns the folders of spaces that no process uses. remove_dead_space(): checks again; returns "", or the

@@ -98,8 +98,8 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& re
     }
     json query{{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
                {"inputs", inputs}, {"fps", p.fps},     {"device", s.device}, {"folder", folder_of(p)}};
-    // Stages downstream of this one have no format yet, because their formats may depend on this stage's
-    // format.
+    // The stages downstream of this stage have no format yet, because their formats may depend on this
+    // stage's format.
     for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {
         const u32 from = s.sampled_indices[i];
         const bool has_format = from < known.size();

@@ -28,8 +28,8 @@ struct output_spec {
     u64 slot_bytes = 0;
 };
 
-/// Describes the stage pipeline::stages[i] with the same index. The inherited members are those of its first
-/// output.
+/// Element i of the descriptions describes the stage pipeline::stages[i]. The inherited members are those of
+/// its first output.
 struct stage_description : output_spec {
     std::string stage;
     std::string program;                  ///< path of the program that will be started

@@ -162,7 +162,8 @@ void check_links_to(const pipeline& p, const std::vector<crossing>& all, const h
                fmt::format("release = \"durable\" of [hosts.{}]: frames are kept until its sinks have them, "
                            "but no sink there gets every frame; expected a sink with group = \"blocking\"",
                            h.name));
-    // A host's sending stages are also sinks, so both hosts would wait for each other indefinitely.
+    // A host's sending stages are also sinks. If two hosts with release = "durable" sent frames to each
+    // other, they would therefore wait for each other indefinitely.
     const std::set<std::string> waits_for = downstream_of(p, all, to);
     for (const crossing& c : all)
         if (c.to == to && waits_for.count(c.from) != 0)

@@ -36,8 +36,8 @@ void check_hosts(const pipeline& p);
 
 // Splits a pipeline file into one partition per host: the stages of that host, and, for each ring that
 // crosses hosts, a carousel-send and a carousel-receive (stages/hosts). A ring is sent once to each other
-// host that reads it, regardless of the number of readers there. The links are numbered over the whole file,
-// so both ends derive the same port.
+// host that reads it, regardless of the number of readers on that host. The links are numbered over the whole
+// file, so both ends derive the same port.
 
 /// A ring that is read by stages on another host.
 struct crossing {

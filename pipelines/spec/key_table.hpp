@@ -48,7 +48,7 @@ struct key_row {
     nlohmann::json (*value)(const Spec& from);
     valid_values values;
     const char* meaning;
-    /// Description of the default; null: the value of a new Spec.
+    /// Description of the default; null: the default is the value that a default-constructed Spec has.
     const char* otherwise = nullptr;
 };
 

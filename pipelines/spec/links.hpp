@@ -19,7 +19,7 @@ struct ring_name {
 [[nodiscard]] ring_name ring_name_of(const std::string& written);
 /// Returns e.g. "number, square"; returns "one without a name" for a single output without a name.
 [[nodiscard]] std::string output_names(const stage_description& d);
-/// Input number `input` of stage `reader` names an output of stage `from`: returns the index of that output.
+/// Returns the index of the output of stage `from` that is named by input number `input` of stage `reader`.
 /// Throws config_error if there is none.
 [[nodiscard]] u32 output_read(const stage_spec& reader, std::size_t input, const stage_description& from);
 /// Called after all stages are described. Throws config_error if an output has no reader that waits for it,
@@ -38,8 +38,8 @@ void resolve_sampled_inputs(pipeline& p);
 /// Called after all stages are described: finds the output of each sampled input (into `all`), and checks
 /// that the stage accepts sampled inputs and that no output is named twice.
 void check_sampled_inputs(const pipeline& p, std::vector<stage_description>& all);
-/// Sampled input number `sampled` of stage `s` names an output of stage `from`: returns the index of that
-/// output. Throws config_error if there is none.
+/// Returns the index of the output of stage `from` that is named by sampled input number `sampled` of stage
+/// `s`. Throws config_error if there is none.
 [[nodiscard]] u32 sampled_output(const stage_spec& s, std::size_t sampled, const stage_description& from);
 /// Returns the number of processes that sample that ring: each instance joins it as a separate latest member.
 [[nodiscard]] u32 sampled_members(const pipeline& p, const std::vector<stage_description>& all, u32 stage,

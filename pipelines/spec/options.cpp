@@ -110,7 +110,8 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
         all.push_back({"--allow-dead-letters " + *o.allow_dead_letters, "allow_dead_letters",
                        value_from(*o.allow_dead_letters), scope::path});
     if (o.mesh) {
-        // A shape's name ("torus-knots") has neither a dot nor a slash; a file's name has one.
+        // A shape's name ("torus-knots") has neither a dot nor a slash; a file's name has at least one of
+        // them.
         const bool file = o.mesh->find_first_of("./") != std::string::npos;
         all.push_back({"--mesh " + *o.mesh, "mesh", file ? absolute(*o.mesh) : *o.mesh, scope::sources});
     }

@@ -22,7 +22,7 @@ struct pipeline_options {
     bool insecure = false;            ///< sets insecure = true for all hosts
 };
 
-/// Throws config_error, which names the option, for a form that cannot be parsed.
+/// If a form cannot be parsed, throws a config_error that names the option.
 [[nodiscard]] std::vector<key_override> overrides_from(const pipeline_options& o);
 
 /// Returns the same options as words of a command line, for a supervisor that reads the file on another host.

@@ -267,8 +267,8 @@ void complete_links(pipeline& p) {
     }
 }
 
-/// While all spare slots of a ring are leased by readers of the newest frame, no frame moves although no
-/// stage reports a reason to wait, so the supervisor would consider the run stalled and rebuild it.
+/// If readers of the newest frame lease all spare slots of a ring, no frame moves, although no stage reports
+/// a reason to wait. The supervisor would then consider the run stalled, and rebuild it.
 void check_leases(const pipeline& p) {
     if (p.stall_timeout_ms == 0) return;
     for (const auto& [name, link] : p.links) {

@@ -8,8 +8,8 @@
 #include "core/json_text.hpp"
 #include "spec/pipeline_file.hpp"
 
-// The library asserts properties of its input that a file may violate ("[[[stage]]]"): in every build a
-// violation becomes an error instead of an abort or an assumption of the optimiser.
+// The library has assertions about its input that a file may violate ("[[[stage]]]"). Here a violated
+// assertion becomes an error in every build, and not an abort or an assumption of the optimiser.
 
 namespace carousel::supervisor {
 

@@ -35,8 +35,8 @@ struct document {
 /// takes.
 [[nodiscard]] document read_document(const std::string& text, const std::string& file);
 
-/// Sets a value. Throws config_error, which names the option, if the path does not lead to a key of a
-/// section.
+/// Sets a value. If the path does not lead to a key of a section, throws a config_error that names the
+/// option.
 void apply_override(document& d, const key_override& o);
 
 /// Returns the title of a stage's section, for messages only; the title changes when the stage is renamed.

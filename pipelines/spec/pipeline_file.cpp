@@ -140,7 +140,7 @@ ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output) {
     to.has_output = s.has_output;
     to.in_flight = s.in_flight.value_or(to.in_flight);
     to.instances = s.instances;
-    // A frame is never abandoned because an external program fails while it handles the frame.
+    // If an external program fails while it handles a frame, the frame is not abandoned.
     to.max_attempts = s.is_port() ? 0 : s.max_attempts;
     to.frame_timeout_ns = s.frame_timeout_ns();
     to.latest = s.latest();

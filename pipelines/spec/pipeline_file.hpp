@@ -52,7 +52,7 @@ enum class release_kind : u8 { committed, durable };
 /// Compression of frames that are sent to another host, applied only to frames that become smaller.
 enum class packing_kind : u8 { none, lz4, zstd };
 /// How a frame on a GPU is sent to another host: through the CPU's memory, or directly from the GPU's memory,
-/// which UCX then reads.
+/// which UCX reads.
 enum class leaving_kind : u8 { staged, direct };
 enum class latency_kind : u8 { low, balanced, throughput };
 /// The area that follows each slot of a ring (guard_plan.hpp).
@@ -160,11 +160,11 @@ struct stage_spec {
         const bool longer = frame_timeout_ms != 0 && first_frame_timeout_ms > frame_timeout_ms;
         return longer ? first_frame_timeout_ms * ns_per_ms : frame_timeout_ns();
     }
-    /// Returns the place of a key, or of the stage if it has no such key.
+    /// Returns the place of a key or, if the stage has no such key, the place of the stage.
     [[nodiscard]] const source_position& position_of(const std::string& key) const;
 };
 
-/// Keys of one ring: that of a stage's first output, or of the output that STAGE.OUTPUT names.
+/// The keys of one ring, which belongs to a stage's first output, or to the output that STAGE.OUTPUT names.
 struct link_spec {
     std::optional<u32> window;  ///< maximum number of frames beyond the oldest undelivered one; empty: auto
                                 ///< (depth_plan.hpp)
@@ -219,8 +219,8 @@ struct pipeline_spec {
     isolation_kind isolation =
         isolation_kind::process;  ///< process: a GPU context per stage; mps: one MPS domain for all
     latency_kind latency = latency_kind::balanced;  ///< how many frames "auto" keeps in flight
-    /// length in frames of a stage's turn on a GPU that it shares with other contexts; 0: no turns; empty:
-    /// chosen by the run
+    /// length in frames of a stage's turn on a GPU that the stage shares with other contexts; 0: no turns;
+    /// empty: chosen by the run
     std::optional<u32> turn_frames;
     bool graphs = true;  ///< stages whose work is the same for every frame run it as CUDA graphs
     f64 fps = 0;         ///< frames per second, as time base and pace; 0: as fast as possible
@@ -255,7 +255,7 @@ struct pipeline : pipeline_spec {
                                                     ///< file's order
     std::map<std::string, link_spec> links;         ///< one for each stage with an output, whether or not the
                                                     ///< file has a section for it
-    std::vector<host_spec> hosts;                   ///< in the order of the file, by name
+    std::vector<host_spec> hosts;                   ///< sorted by name
     std::map<std::string, source_position> key_at;  ///< keys of [pipeline]
     std::string text;                               ///< text of the file; "": a partition for one host
     std::vector<key_override> overrides;            ///< the overrides that were applied to the text

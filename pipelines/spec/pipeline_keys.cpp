@@ -80,7 +80,7 @@ void read_stage_device(section_reader& r, stage_spec& s) {
     s.device = s.devices.front();
 }
 
-/// Called after `instances` is read: each device of a list needs an instance.
+/// Called after `instances` is read, because each device of a list needs an instance.
 void check_devices(const stage_spec& s, const document_section& section) {
     if (s.devices.size() <= s.instances) return;
     section_reader::refuse_value(

@@ -9,7 +9,7 @@
 namespace carousel::supervisor {
 
 // Finds Carousel programs in the folder of the running program; the first launch of a source tree builds only
-// the programs that its pipeline needs.
+// the programs that the launched pipeline needs.
 
 /// Advice for a part that is missing in a build with CAROUSEL_EXTRAS=OFF.
 inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTRAS=ON";
@@ -48,8 +48,8 @@ inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTR
 [[nodiscard]] std::string python_folder();
 
 /// The words of the command line that start a stage's program: the program itself, or an interpreter,
-/// carousel_stage.py and the file. `python`: path of the interpreter; "": the default one. Throws
-/// config_error, which states a remedy, if the interpreter or the module is missing.
+/// carousel_stage.py and the file. `python`: path of the interpreter; "": the default one. If the interpreter
+/// or the module is missing, throws a config_error that states a remedy.
 [[nodiscard]] std::vector<std::string> command_of(const std::string& program, const std::string& python);
 
 /// Splits a command line into words as a shell would: blanks, '...', "..." and backslashes; no expansion. If

@@ -17,7 +17,8 @@ namespace carousel::supervisor {
 struct number_range {
     f64 low = 0, high = 0;                                  ///< both included
     const char* unit = "";                                  ///< "ms", "frames/s"
-    const char* zero = "";                                  ///< if not empty: 0 is also valid, and means this
+    const char* zero = "";                                  ///< if not empty: 0 is also valid, and has this
+                                                            ///< meaning
     const char* words = "";                                 ///< if not empty: these words are valid, too
     bool whole = true;                                      ///< integers only
     [[nodiscard]] bool contains(f64 value) const noexcept;  ///< false for NaN

@@ -17,15 +17,15 @@ namespace carousel::supervisor {
 
 inline constexpr const char* port_program = "port";
 
-/// Refuses keys that a port cannot have, and sets those that it must have: one frame in flight, its own GPU
-/// context. Throws config_error.
+/// Refuses keys that a port cannot have, and sets the keys that a port must have: one frame in flight, its
+/// own GPU context. Throws config_error.
 void check_port(stage_spec& s);
 /// Returns the description, which is derived only from the file. Throws config_error.
 [[nodiscard]] stage_description describe_port(const stage_spec& s);
 
-// `record = true` of a ring: an added stage that is not in the file reads all such rings and writes them into
-// one recording (stages/recording/recorder.hpp). The added stage is an ordinary blocking reader: each frame
-// is recorded exactly once.
+// The key `record = true` of a ring: a stage that is not in the file is added. This stage reads all such
+// rings and writes their frames into one recording (stages/recording/recorder.hpp). The added stage is an
+// ordinary blocking reader: each frame is recorded exactly once.
 
 inline constexpr const char* recorder_name = "record";
 

@@ -15,8 +15,7 @@ namespace {
 /// Number of frames in flight on a link whose frames are released after the remote ring has received them.
 /// The link's window has the same size.
 constexpr u32 committed_under_way = 4;
-/// Grace time if the death of a host's supervisor is detected, and the supervisor is restarted, over a
-/// network.
+/// Grace time for a supervisor whose death is detected over a network, and that is restarted over a network.
 constexpr f64 started_over_a_network_s = 20;
 
 std::string shown(const pipeline& p, const std::string& host) {

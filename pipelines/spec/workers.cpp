@@ -140,8 +140,8 @@ void refuse_keys(const stage_spec& s) {
          "can have only one device per host; a list is only for instances on one host");
 }
 
-// Refuses other stages on that host: the host's run has one END for all sources, but each source would count
-// its own frames.
+// Refuses other stages on that host, because the host's run has one END for all sources, but each source
+// would count its own frames.
 void refuse_company(const pipeline& p, const std::vector<remote_work>& works, const remote_work& w) {
     const stage_spec& s = *p.find(w.stage);
     for (const stage_spec& other : p.stages) {
