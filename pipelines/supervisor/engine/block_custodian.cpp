@@ -285,7 +285,7 @@ std::optional<block_damage> block_custodian::watch(u64 now) {
         const u64 tail = ring::load(segment_->block().link[k].tail);
         seen_tails_[k] = std::max(seen_tails_[k], tail);  // a damaged tail reads as 0
     }
-    // the suspicion lasts for a few checks; meanwhile the counters are not saved
+    // the suspicion lasts for a few checks; during this time the counters are not saved
     if (is_suspect()) return {};
     saved_counters_.accept(segment_->block(), made_->stages);
     if (now - counters_saved_ns_ > save_counters_every_ns) {

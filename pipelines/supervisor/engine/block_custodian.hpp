@@ -1,6 +1,6 @@
 #pragma once
-// Makes and publishes the control block of a run, keeps this process's own copy of the values that it has
-// written there, and detects damage. Any process of the user may have written anywhere in the block, so
+// Makes and publishes the control block of a run, keeps a copy of the values that this process has written
+// into the block, and detects damage. Any process of the user may have written anywhere in the block, so
 // nothing in it is trusted: its static parts are compared with a copy, END and seats are compared with the
 // values that this process has set, and every word is checked against the protocol
 // (ring/check/block_check.hpp): once per second, after each death, and when no frame advances without a
@@ -54,13 +54,13 @@ private:
 // check can appear as damage. But every state that the protocol leaves between two of its steps passes the
 // check (tests/ring/test_block_check.cpp), regardless of the step at which a process has stopped or died. So
 // a finding that is identical, word for word, in several consecutive checks cannot come from an advancing
-// frame, whose words would contain other numbers by then.
+// frame, because the words of such a frame change from one check to the next.
 // Plain data: the engine calls it about fifty times per second.
 
 class word_audit {
 public:
     static constexpr u64 every_ns = ns_per_s;
-    /// interval between the checks of a series, whose findings must agree
+    /// interval between two checks of a series; the findings of all checks of a series must agree
     static constexpr u64 apart_ns = 15 * ns_per_ms;
     static constexpr u32 checks = 6;
 
@@ -76,7 +76,7 @@ public:
         audit_requested_ = seen_ != 0;
         if (!audit_requested_) next_ns_ = now;
     }
-    /// To be called while there is nothing to check: the interval until the next check starts again at `now`.
+    /// Call this while there is nothing to check: it restarts the interval until the next check at `now`.
     void restart(u64 now) noexcept {
         audit_requested_ = false;
         rest(now);
@@ -141,8 +141,8 @@ public:
                     live_parameters& parameters, process_table& seats, run_facts& facts);
 
     // ---- the block
-    /// Publishes a block for frames from `first_ring_sequence` on. The new block replaces the former block,
-    /// if any, and continues its counters. `untrusted`: the former block is damaged.
+    /// Publishes a block for frames from `first_ring_sequence` on. If there is a former block, the new block
+    /// replaces it and continues its counters. `untrusted`: the former block is damaged.
     void make(u64 first_ring_sequence, u64 end, bool untrusted = false);
     /// Maps the block of a dead supervisor's run. Throws shm_error.
     void join();
@@ -150,8 +150,8 @@ public:
     /// no END, because END is read from the block.
     void copy_from_plan();
     /// Writes the plan's frame timeouts, the only static parts that a reload changes, into the block and its
-    /// copy. No process acts on them there. If this process dies before or while it writes, its adopter
-    /// writes them.
+    /// copy. No process acts on the timeouts in the block. If this process dies before or while it writes,
+    /// its adopter writes them.
     void publish_timeouts() noexcept;
     /// Called when a rebuilt block is in use, and all processes that used the former block have ended.
     void begin_checks_again();
@@ -186,7 +186,7 @@ public:
     /// Checks all words if an audit is due (word_audit); returns the damage that a complete series of checks
     /// has confirmed.
     [[nodiscard]] std::optional<block_damage> audit(u64 now);
-    /// To be called while there is nothing to check: the interval until the next audit starts again.
+    /// Call this while there is nothing to check: it restarts the interval until the next audit.
     void restart_audit(u64 now) noexcept { audit_.restart(now); }
     [[nodiscard]] std::vector<ring::finding> check(bool words) const;
     /// Checks the block several times and returns the findings that do not change. Blocks for a few

@@ -39,8 +39,8 @@ public:
     virtual ~connection_handler() = default;
     /// If this function throws, the connection is closed.
     virtual void on_message(control_socket& from, connection& c, shm::message& m) = 0;
-    /// Called when the peer has closed `c`, or the socket has dropped it. The descriptor is still open, and
-    /// no longer belongs to the socket.
+    /// Called when the peer has closed `c`, or when the socket has dropped `c`. The descriptor is still open,
+    /// and no longer belongs to the socket.
     virtual void on_close(const connection& c) = 0;
 };
 

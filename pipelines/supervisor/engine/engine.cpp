@@ -187,9 +187,9 @@ void engine::tick() {
     console_->flush();
 }
 
-// A ring's last frames may be DONE or not taken in all groups while the stages that would sweep are gone, or
-// have no reason to do so. Most calls find nothing to change. If this process dies here, the next sweep of
-// any process does the rest.
+// The last frames of a ring may be DONE or not taken in all groups, but not swept, because the stages that
+// would sweep have ended or have no reason to sweep. Most calls find nothing to change. If this process dies
+// here, the next sweep of any process does the rest.
 void engine::sweep_rings() noexcept {
     for (u32 k = 0; k < block_.published().links; ++k) ring::link_ref(block_.block(), k).sweep();
 }
@@ -223,7 +223,7 @@ void engine::check_end(u64 now) {
         if (!takeover_.is_in_progress() && rebuild_.failed_by_damage()) return;
         phase_.end_now("");
     }
-    // sources that end their streams are handled first; only then does a requested stop compute END
+    // sources that end their streams are handled first; a requested stop computes END only after that
     if (phase_.is_open()) stream_.watch();
     shm::control_block& c = block_.block();
     if (phase_.is(phase::draining) && block_.end() == ring::end_stopping && ring::try_finish_stop(c))

@@ -50,9 +50,9 @@ public:
     enum class beginning { fresh, adopt };
     /// Creates the run's memory and control block and listens on the control socket. Throws carousel::error,
     /// leaving nothing allocated. `run_id`: names the control block. `helpers`: folder of carousel-alloc.
-    /// `seconds`: ends the run after this time in the same way as Ctrl-C (0: never). `adopt`: takes the
-    /// running run `run_id` over from a dead supervisor; throws before it changes anything of that run.
-    /// `first`: frames below it were delivered by an earlier run.
+    /// `seconds`: ends the run after this time, as Ctrl-C does (0: never). `adopt`: takes the running run
+    /// `run_id` over from a dead supervisor; throws before it changes anything of that run. `first`: frames
+    /// below it were delivered by an earlier run.
     engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
            run_extensions& extensions, beginning how = beginning::fresh, u64 first = 0);
     ~engine() override;

@@ -159,8 +159,9 @@ void message_dispatch::receive(const arrival& a, const run::back_message&) {
 
 json commands::answer(const json& message) {
     try {
-        // A client may send the id of the run that it watches. Another run may meanwhile have taken the name,
-        // and with it the path of the socket; the client's request must not be carried out by that run.
+        // A client may send the id of the run that it watches. In the meantime another run may have taken the
+        // name, and with the name the path of the socket. That other run must not carry out the client's
+        // request.
         if (const std::string meant = message.value("run_id", ps_.run_id); meant != ps_.run_id)
             return run::to_json(run::refused(
                 exit_code::usage,

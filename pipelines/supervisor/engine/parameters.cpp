@@ -50,9 +50,9 @@ void live_parameters::write_into(shm::control_block& fresh, u64 first) const noe
     ring::initialise_parameters(fresh.parameters, values_, first, number_);
 }
 
-// The dead supervisor wrote its file after each change, so at most the newest set is missing in the file. A
-// set is stored in its place before it becomes valid. So if the block has no set that is newer than those in
-// the file, the count in the file is right.
+// The dead supervisor wrote its file after each change, so at most the newest set of values is missing in the
+// file. A set of values is stored in its place in the block before the set becomes valid. So if the block has
+// no set that is newer than those in the file, the count in the file is right.
 std::optional<ring::parameter_state> live_parameters::state_in(const shm::control_block& c,
                                                                const json& state) const {
     const u64 raw = ring::load(c.parameters.state);

@@ -71,7 +71,8 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
         if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped &&
             state != seat_state::vacant)
             return "";
-        // A state other than `failed` has priority: frames wait for the instances that have not failed.
+        // A state other than `failed` has priority, because frames wait for the instances that have not
+        // failed.
         if (!why || state != seat_state::failed) why = state;
     }
     const stage_spec& spec = setup.stages[stage].spec;
@@ -187,7 +188,7 @@ json problems::all(u64 begin_ns) const {
 void shortage_watch::accept_failed(int error, u64 now) {
     if (since_ns_ == 0) since_ns_ = now;
     newest_ = "cannot accept a connecting process: " + no_file_text(error);
-    if (logged_) return;  // logged once per shortage, whatever the first sign of the shortage was
+    if (logged_) return;  // logged once per shortage, even if the shortage has several signs
     logged_ = true;
     seats_->log_line(fmt::format("cannot accept a connecting process yet: {}", no_file_text(error)));
 }
@@ -199,8 +200,8 @@ void shortage_watch::tick(bool accepts, bool ending, u64 now) {
         newest_ = s->shortage;
     }
     if (since_ns_ == 0) return;
-    // After a process has ended because it got no thread, the shortage is not over before its successor has
-    // run for a while.
+    // After a process has ended because it got no thread, the shortage counts as over only when the successor
+    // of that process has run for a while.
     const auto waits = [&](const auto& s) {
         if (s->start_short || !s->now) return s->start_short;
         if (s->machine.state() == seat_state::starting) return s->now->connection < 0 || !s->shortage.empty();

@@ -59,7 +59,7 @@ class stall_watch {
 public:
     /// `print` is a fingerprint of the run: if a frame has advanced, it differs from the `print` of the
     /// previous sample. A gap of more than 1 s between samples means that this process was itself stopped or
-    /// starved and has missed events; therefore the time without progress starts again.
+    /// starved and has missed events; the measurement of the time without progress is therefore restarted.
     void add_sample(u64 print, u64 now) noexcept {
         const bool starved = now > seen_ns_ + ns_per_s;
         seen_ns_ = now;
@@ -72,7 +72,8 @@ public:
     void leave_out(u64 ns, u64 now) noexcept {
         if (since_ns_ != 0) since_ns_ = std::min(now, since_ns_ + ns);
     }
-    /// To be called while there is nothing to watch: the time without progress starts again at `now`.
+    /// Call this while there is nothing to watch: it restarts the measurement of the time without progress at
+    /// `now`.
     void restart(u64 now) noexcept { since_ns_ = excused_ns_ = now; }
     /// To be called if a stage has a reason to wait. After that reason has ended, the other stages get one
     /// second to continue.

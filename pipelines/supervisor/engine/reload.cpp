@@ -26,7 +26,8 @@ i32 pid_of(const json& row) {
     return pid.is_number_integer() ? pid.get<i32>() : 0;
 }
 
-/// Labels of the seats of `stages`, or of all seats, that a process of the run can have.
+/// Returns the labels of the seats of `stages`, or of all stages. Seats of ports are left out, because no
+/// process of the run occupies them.
 std::vector<std::string> labels_of(const run_setup& s, const std::set<std::string>& stages, bool all) {
     std::vector<std::string> out;
     for (const stage_setup& st : s.stages) {

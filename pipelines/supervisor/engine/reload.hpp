@@ -9,9 +9,9 @@
 //   4  successor   (upgrade) this process becomes the new supervisor by execve, which adopts the run; the
 //                  run's lock stays held meanwhile
 //
-// If the supervisor dies after 1, its adopter finds the old plan and forgets the intention. If it dies after
-// 2, the adopter finds the new plan, and does the remaining work; a stage may then be restarted twice. Step 4
-// is an adoption like any other.
+// If the supervisor dies after step 1, its adopter finds the old plan and forgets the intention. If the
+// supervisor dies after step 2, the adopter finds the new plan, and does the remaining work; a stage may then
+// be restarted twice. Step 4 is an adoption like any other.
 
 #include <functional>
 #include <optional>
@@ -31,7 +31,8 @@ struct reload_target {
     plan_source source;          ///< the source from which the present plan was read
     /// Makes the setup of a changed pipeline. Does not block.
     std::function<run_setup(const pipeline&, std::vector<stage_description>)> plan;
-    /// Makes this process the program at that path, with the command line of this process. Throws shm_error.
+    /// Replaces the program of this process by the program at that path; the command line stays the same.
+    /// Throws shm_error.
     std::function<void(const std::string&)> become;
 };
 
@@ -50,7 +51,7 @@ class reload_extension final : public run_extension {
 public:
     /// To be called before attach().
     void set_target(reload_target target) { target_ = std::move(target); }
-    /// Program that continues the run at the next frame after its end; "": none.
+    /// Program that continues the run, after the run's end, at the next frame; "": none.
     [[nodiscard]] const std::string& successor_after_end() const noexcept { return successor_after_end_; }
 
     void attach(run_access& run) override;

@@ -51,7 +51,7 @@ json turns_json(const shm::stage_counters& n) {
     return {{"taken", taken}, {"taken_over", ring::load(n.late_turns)}};
 }
 
-/// Returns the figures that the stage, as an end of a link, has written in this run
+/// Returns the figures that the stage has written in this run as an end of a link
 /// (stages/hosts/link_end.hpp); null: the stage is not an end of a link.
 json link_json(const std::string& directory, const std::string& stage, const std::string& run_id) {
     json stored = read_json_file(directory + "/figures-" + stage);
@@ -134,7 +134,7 @@ json samples_json(const std::vector<f64>& samples) {
 }
 
 /// Returns the number of frames that have bypassed a stage. Each ring that the stage reads counts these
-/// frames. If the block is damaged, the counts may differ; the result is the greatest one.
+/// frames. If the block is damaged, the counts of the rings may differ; the result is the greatest count.
 u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     u64 most = 0;
     if (stage >= std::min(c.stages, shm::max_stages)) return most;

@@ -17,7 +17,7 @@
 
 namespace carousel::supervisor {
 
-/// True if `stage`, as the receiving end of a link, has reported that the link's sender keeps frames until
+/// True if `stage` is the receiving end of a link, and has reported that the link's sender keeps frames until
 /// the sinks on this host have delivered them.
 [[nodiscard]] bool is_sent_durably(const std::string& directory, const std::string& stage,
                                    const std::string& run_id);
@@ -27,7 +27,7 @@ struct run_outcome {
     u64 end = 0;    ///< frames first .. end-1 had to be delivered to every sink
     /// all frames first .. end-1 were delivered, and every stage has exited by itself
     bool complete = false;
-    f64 seconds = 0;  ///< time from the claim of the first frame to the delivery of the last one
+    f64 seconds = 0;  ///< time from the claim of the first frame to the delivery of the last frame
     int exit_code = 0;
     std::string ending;    ///< "complete", "interrupted", "failed: ..."
     std::string ended_by;  ///< the source that ended its stream before frame `end`; "": no source did
@@ -56,8 +56,8 @@ struct sink_account {
     std::string not_counted = {};
     telemetry::ledger_summary sum = {};
     std::string unreadable = {};        ///< the reason why its ledger cannot be read; "": it can be read
-    std::optional<u64> passed_by = {};  ///< frames that were not delivered to the sink, because it is a port
-                                        ///< that skips frames, or an excluded sink
+    std::optional<u64> passed_by = {};  ///< frames that were not delivered to the sink, because the sink is a
+                                        ///< port that skips frames, or is excluded
     u32 every = 1;                      ///< the sink takes each N-th frame only
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
     /// True if every frame has a hash and all hashes are of the same kind.
@@ -107,22 +107,23 @@ struct dead_letter_list {
                                                const death_account& deaths);
 /// Returns "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "": there are none.
 [[nodiscard]] std::string dead_letters_text(const dead_letter_list& d);
-/// Returns the run's own exit code if it is not 0. If the run's own code is 0, returns the code for damage if
-/// there is any damage, or the code for abandoned frames if there are more than `allowed`.
+/// Returns the run's own exit code if that code is not 0. If the run's own code is 0, returns the code for
+/// damage if there is any damage, or the code for abandoned frames if there are more than `allowed`.
 [[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letter_list& dead_letters,
                                u64 allowed) noexcept;
-/// A message that names the run, the frame before which its stream ended and the source that ended it.
+/// A message that names the run, the frame before which the run's stream ended, and the source that ended the
+/// stream.
 [[nodiscard]] std::string stream_end_text(const std::string& run, const std::string& source, u64 end);
 /// "lost 0, repeated 0, torn 0"; names the sinks that were not counted.
 [[nodiscard]] std::string damage_text(const damage& d, const std::vector<sink_account>& sinks);
 [[nodiscard]] damage damage_of(const std::vector<sink_account>& sinks, const shm::control_block& c);
 
-/// Throws output_error if it is already clear that the report cannot be written later. To be called before
-/// the run starts.
+/// Throws output_error if it is certain that the report cannot be written at the end. To be called before the
+/// run starts.
 void check_report_path(const std::string& path);
-/// Writes the report in the way that core/output_file.hpp describes. Copies the ledgers into the folder of
-/// the file that is replaced (ledger_copy_path); for a report that is written to a device or a FIFO, no
-/// copies are kept. Throws output_error.
+/// Writes the report as core/output_file.hpp describes. Copies the ledgers into the folder of the file that
+/// is replaced (ledger_copy_path); for a report that is written to a device or a FIFO, no copies are kept.
+/// Throws output_error.
 void write_report(const std::string& path, const nlohmann::json& report, const run_setup& s,
                   const std::vector<sink_account>& sinks);
 /// Opens FILE for any command that has the option --report FILE. Throws output_error.

@@ -60,7 +60,7 @@ private:
 };
 
 /// The bottleneck in the form of bottleneck.hpp, derived from these shares and the states of the seats.
-/// `seats` is null if the run is over: all seats then count as up.
+/// `seats` is null if the run is over; in this case all seats count as up.
 [[nodiscard]] nlohmann::json bottleneck_of(const run_setup& s,
                                            const std::vector<telemetry::stage_shares>& shares,
                                            const seat_list* seats);

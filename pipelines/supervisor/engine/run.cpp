@@ -146,8 +146,8 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     return o.exit_code;
 }
 
-/// Returns the run that a dead supervisor of this name, or the previous program of this process, has left, if
-/// at least one stage of that run is alive.
+/// Returns the run that was left by a dead supervisor of this name, or by the previous program of this
+/// process; returns nothing if no stage of that run is alive.
 std::optional<run::record> surviving_run(const run_lock& lock) {
     auto record = run::read_record(lock.folder());
     const auto is_recoverable = [&](const run::record& r) {
@@ -158,8 +158,8 @@ std::optional<run::record> surviving_run(const run_lock& lock) {
     return record;
 }
 
-/// The pipeline with which a run is continued. If its file, or the programs next to this one, have changed
-/// since, that is the pipeline of the run: only a reload changes it.
+/// Returns the pipeline with which a run is continued. If the file, or the programs next to this one, have
+/// changed, the run continues with its own pipeline, because only a reload changes the pipeline of a run.
 pipeline plan_to_adopt(const std::optional<stored_identity>& kept, const pipeline& wanted, console& out) {
     const plan_source here = source_of(wanted);
     if (!kept || here.file.empty() || kept->source.file != here.file ||
@@ -242,8 +242,8 @@ variables take_own_variables() {
     return own;
 }
 
-/// Replaces the program of this process. To the run this is like the death of its supervisor, because every
-/// descriptor is closed, but its lock stays held if `own` names it. Throws shm_error.
+/// Replaces the program of this process. For the run this is like the death of its supervisor, because every
+/// descriptor is closed. Only the run's lock stays held, if `own` names its descriptor. Throws shm_error.
 [[noreturn]] void become(const std::string& program, const std::vector<std::string>& command_line,
                          const variables& own) {
     std::vector<std::string> words{program}, environment;
@@ -310,7 +310,8 @@ int run_once(const pipeline& given, const run_options& given_options, variables&
     const nlohmann::json identity = identity_of(s);
     if (existing) {
         restore_identity(stored, *existing, identity, source_of(p), s);
-        // The run continues with the keys of this version, which reload and later adopters compare.
+        // The stored identity gets the keys of this version, because reload and later adopters compare these
+        // keys.
         if (stored->identity != identity) write_identity(lock.folder(), identity, s, source_of(p));
     } else {
         prepare_outputs(s, now_stamp());

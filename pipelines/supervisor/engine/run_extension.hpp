@@ -47,8 +47,8 @@ public:
     [[nodiscard]] virtual bool end_was_requested() const = 0;
     [[nodiscard]] virtual run_summary summary() const = 0;
     virtual void log_line(const std::string& text) = 0;
-    /// Requests the end of the run in the same way as a user on this host does; an extension may take the
-    /// request (take_end_request).
+    /// Requests the end of the run, as a user on this host does; an extension may take the request
+    /// (take_end_request).
     virtual void request_end(const std::string& why) = 0;
     /// Delivers the frames in flight and then ends the run. `why` is the cause, unless another cause is
     /// already recorded.
@@ -126,8 +126,8 @@ public:
     /// True if a request to end the run still has an effect once all frames of this host have been delivered.
     [[nodiscard]] virtual bool outlasts_delivery() const noexcept { return false; }
     virtual void end_at_once() {}
-    /// Called when all stages of this host have exited. `end`: frame at which this host's stream ended, if it
-    /// is complete.
+    /// Called when all stages of this host have exited. `end`: frame at which this host's stream ended, if
+    /// the stream is complete.
     [[nodiscard]] virtual bool may_leave(std::optional<u64> /*end*/, u64 /*now*/) { return true; }
 
     // ---- data that the extension adds to replies and to the report

@@ -10,8 +10,8 @@
 
 namespace carousel::supervisor {
 
-// The data that a dead supervisor has saved about its run: the member "run" of its state file
-// (takeover.hpp), which may be damaged.
+// The data that a dead supervisor has saved about its run: the member "run" of its state file (takeover.hpp).
+// The data may be damaged.
 
 class saved_run {
 public:
@@ -44,20 +44,20 @@ struct repair_record {
     struct frames {
         u64 first = 0, end = 0;
     };
-    /// Frames that were delivered, were possibly made from damaged words, and are not made again because
+    /// Delivered frames that may have been made from damaged words, and that are not made again because
     /// another host has sent them.
     frames uncertain;
 };
 struct damage_account {
     u64 stalls = 0, damaged = 0;
     u64 words = 0;  ///< number of words with one flipped bit that were repaired without a rebuild
-    /// number of frames that a sink has delivered beyond the end; they are removed from the account
+    /// number of frames that a sink has delivered beyond the end; these frames are removed from the account
     u64 beyond_end = 0;
     std::vector<repair_record> last;  ///< the first hundred rebuilds
 };
 
 struct run_facts {
-    u64 first = 0;  ///< the frames below this one were delivered by an earlier run
+    u64 first = 0;  ///< the frames below this number were delivered by an earlier run
     u64 started_ns = 0, begun_ns = 0, finished_ns = 0;
     u64 rebuilds = 0;
     bool end_requested = false;

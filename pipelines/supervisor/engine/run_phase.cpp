@@ -308,8 +308,8 @@ run_outcome run_phase::outcome() const {
         o.exit_code = 128 + (facts_->ended_by != 0 ? facts_->ended_by : SIGTERM);
         o.ending = "interrupted";
     } else if (o.ended_early() && facts_->end_request_signal != 0 && facts_->end_request_signal != SIGINT) {
-        // Every frame that was begun has been delivered. The run is not complete, however: a signal other
-        // than a user's interrupt has ended it before it had delivered `frames` frames.
+        // Every frame that was begun has been delivered. But the run is not complete: before `frames` frames
+        // had been delivered, the run was ended by a signal other than a user's interrupt.
         o.complete = false;
         o.exit_code = 128 + facts_->end_request_signal;
         o.ending = "ended by " + facts_->end_requested_by;

@@ -47,10 +47,10 @@ public:
     [[nodiscard]] bool is_ready() const noexcept;
 
     // ---- requests to end
-    /// Ends the run `seconds` after its start in the same way as an interrupt; 0: never.
+    /// Ends the run `seconds` after its start, as an interrupt does; 0: never.
     void end_after(f64 seconds) noexcept;
-    /// The first interrupt drains, the second one ends the run at once, and the third one kills the
-    /// processes.
+    /// The first interrupt drains, the second interrupt ends the run at once, and the third interrupt kills
+    /// the processes.
     void interrupt(int signal);
     /// `by`: the cause of the request. If the run then ends before its last frame, its outcome names the
     /// first cause.
@@ -80,8 +80,8 @@ public:
     /// Enters the phase `leaving` when every frame has been delivered, and ends phases that last too long.
     void watch(u64 now);
 
-    /// Records that frames are lost with their rings: those below `frame` that a port has written and that
-    /// cannot be made again.
+    /// Records as lost the frames below `frame` that a port has written: they are lost together with their
+    /// rings, and cannot be made again.
     void note_lost_until(u64 frame) noexcept { lost_until_ = std::max(lost_until_, frame); }
     [[nodiscard]] u64 lost_until() const noexcept { return lost_until_; }
     /// To be called when everything has ended: no stage of this run, and no extension, has anything left to

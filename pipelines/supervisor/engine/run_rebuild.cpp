@@ -71,8 +71,8 @@ u64 run_rebuild::first_trusted() const {
 
 /// Returns the first uncertain frame. Frames that were in flight since the last check that found the block
 /// sound may have been made from damaged words, and may have been delivered. The same holds for earlier
-/// frames: for as many as the windows of all rings contain, but only as far back as the ledgers still have
-/// individual records (ledger_fold.hpp).
+/// frames: for as many frames as the windows of all rings contain, but only for frames of which the ledgers
+/// still have individual records (ledger_fold.hpp).
 u64 run_rebuild::first_uncertain() const {
     const u64 lacking = first_to_deliver();
     u64 first = lacking, under_way = 0, folded = 0;
@@ -113,10 +113,11 @@ u64 run_rebuild::first_unbegun() const {
     return first;
 }
 
-/// Returns the lowest frame that a sink has claimed but not recorded as committed, whatever the block
-/// contains. The next frame that a sink with `every` takes may be one that no source has begun; the result is
-/// then the lowest frame that was not begun, so that no frame before that one is left out. For any other sink
-/// the block is not read: a source has begun all frames before the sink's lowest frame of this kind.
+/// Returns the lowest frame that a sink has claimed but not recorded as committed, even if the block is
+/// damaged. The next frame that a sink with `every` takes may be a frame that no source has begun. In this
+/// case the result is the lowest frame that was not begun, so that no frame before the sink's next frame is
+/// left out. For any other sink the block need not be read, because every frame below the sink's lowest frame
+/// of this kind is known to have been begun by a source.
 u64 run_rebuild::first_to_deliver() const {
     std::vector<telemetry::counted_sink> sinks;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {

@@ -38,8 +38,8 @@ public:
     /// Begins a rebuild: ends all stages, after which finish() carries out the rest. Does nothing if the run
     /// ends, or is being rebuilt.
     void begin(const std::string& why);
-    /// Like begin(), for a rebuild because of damage: also records the damage, and ends the run if it was
-    /// repaired too often.
+    /// Like begin(), for a rebuild because of damage: also records the damage, and ends the run if the run
+    /// was repaired too often.
     void repair(const block_damage& damage);
     /// To be called if a stage has failed for good, because damaged words may be the only cause of the
     /// failure. Returns true if words are damaged and a repair has begun.
@@ -47,8 +47,8 @@ public:
     /// To be called when all stages have ended: allocates memory and words again, after which the run
     /// continues.
     void finish();
-    /// To be called for a run that continues a lost run: the frames that the lost run delivered are then
-    /// neither lost nor counted.
+    /// To be called for a run that continues a lost run: this run neither treats the frames that the lost run
+    /// delivered as lost, nor counts them.
     void begin_ledgers() const;
 
 private:

@@ -33,9 +33,9 @@ using nlohmann::json;
 constexpr u64 memory_patience_ns = 5 * ns_per_s;
 
 /// Returns the value to which a damaged END is restored after a stop. If the number in the file differs from
-/// the damaged word by one bit, the value is that number. If it differs by more bits, the value is STOPPING,
-/// whatever the word contained before: the sources have acknowledged the stop, so the same END is found
-/// again.
+/// the damaged word by one bit, the value is that number. If it differs by more bits, the value is STOPPING.
+/// This is correct for any former content of the word, because the sources have acknowledged the stop, so the
+/// same END is found again.
 u64 end_of_stop(u64 damaged, u64 recorded) noexcept {
     const bool fits = std::popcount(damaged ^ shm::end_word::pack(recorded)) == 1;
     return fits && recorded != ring::end_unknown ? recorded : ring::end_stopping;

@@ -1,8 +1,8 @@
 #pragma once
-// Takeover of a run by a second supervisor. The first one was killed; its stages continue to stream, hold the
-// memory of all rings, and reconnect to the control socket as soon as a process listens there. No process is
-// started until the memory has been returned; dead processes are retired at once. The counters and intentions
-// of the dead supervisor come from its state file.
+// Takeover of a run by a second supervisor. The first supervisor was killed; its stages continue to stream,
+// hold the memory of all rings, and reconnect to the control socket as soon as a process listens there. No
+// process is started until the memory has been returned; dead processes are retired at once. The counters and
+// intentions of the dead supervisor come from its state file.
 
 #include <functional>
 #include <string>

@@ -130,7 +130,7 @@ run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
         throw config_error(fmt::format("trace: trace {} does not exist here, or has been removed", id));
     recording& r = found->second;
     r.polled_ns = now;
-    // As soon as its file exists, the recording process handles the signal: it ends the recording.
+    // As soon as its file exists, the recording process handles the signal by ending the recording.
     const bool records = ::access(part_path(r).c_str(), F_OK) == 0;
     if (stop && records && !r.stopped && !r.over) {
         r.stopped = true;

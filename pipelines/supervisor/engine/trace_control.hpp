@@ -41,8 +41,8 @@ public:
     [[nodiscard]] run::trace_file_answer begin(const std::string& run_folder, const std::string& name,
                                                u64 now);
     /// Polls trace `id`. `stop`: ends the recording and writes the file. `at`: offset in bytes of the part to
-    /// return; if it is at or beyond the end of the file, the trace is removed. Throws config_error if the
-    /// trace does not exist, has failed (with the cause), or is longer than the limit.
+    /// return; if the offset is at or beyond the end of the file, the trace is removed. Throws config_error
+    /// if the trace does not exist, has failed (with the cause), or is longer than the limit.
     [[nodiscard]] run::trace_file_answer poll(u64 id, bool stop, u64 at, u64 now);
     void tick(u64 now);
     /// Returns the part of a file that begins at offset `at`, a multiple of run::trace_part (see there);

@@ -73,9 +73,9 @@ bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
     });
 }
 
-// A host that begins the stream and has been disconnected for too long sends no end of stream, neither to
-// this host nor to the hosts that read its frames. Therefore the coordinator notifies the readers. A reader
-// that also receives frames from a second host that begins a stream is not notified, because the reader ends
+// A host that begins the stream and has been disconnected for too long sends no end of stream to this host,
+// and none to the hosts that read its frames. Therefore the coordinator notifies the readers. A reader that
+// also receives frames from a second host that begins a stream is not notified, because the reader ends
 // together with that stream.
 void coordinator::end_without_lost_leaders(u64 now) {
     if (!end_asked_) return;

@@ -87,8 +87,8 @@ std::optional<u64> coordinator::whole_end(const std::string& host) const {
 
 // The sending stage reports the end over its link, as its last message. The message is missing if the stage
 // was killed before it sent the message, if the link was down, or if the run ended first. All frames of a
-// complete partition have reached the receiving host. If that host has lost frames since then, it waits for
-// them whether or not it receives the end.
+// complete partition have reached the receiving host. If that host has lost frames after it received them, it
+// waits for these frames whether or not it receives the end.
 void coordinator::send_end_for_link(const crossing& link) {
     const std::optional<u64> end = whole_end(link.from);
     if (!end || !unreported_ends_.try_emplace(link.to, unreported_end{link.receive, *end}).second) return;

@@ -1,5 +1,5 @@
 // coordinator: handles a host that has reconnected without its partition of the run. Determines the frame at
-// which the host restarts, and which hosts have the frames that it lacks.
+// which the host restarts, and which other hosts have the frames that the host lacks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::set<std::string> coordinator::remote_senders(const std::string& to) const {
     return found;
 }
 
-/// True if all hosts that send frames to `h` are done: then the sinks of `h` have the last frame.
+/// True if all hosts that send frames to `h` are done, which means that the sinks of `h` have the last frame.
 bool coordinator::all_is_in_files(const host_spec& h) const {
     if (!h.durable() || plan_.leads(h.name) || plan_.helps(h.name)) return false;
     return std::all_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
@@ -75,7 +75,7 @@ std::string coordinator::lost_upstream(const remote_host& h) const {
     return "";
 }
 
-/// Returns true if the senders of the host send those frames again that the host has lost.
+/// Returns true if the host's senders send again the frames that the host has lost.
 bool coordinator::is_resent(const remote_host& h) const {
     return h.spec().durable() && !plan_.leads(h.spec().name);
 }

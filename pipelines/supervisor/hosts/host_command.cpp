@@ -50,8 +50,8 @@ void take_token(const std::string& path) {
     write_secret(path, secret);
 }
 
-/// Continues in a child process, which listens; this process ends, so that the ssh that has started it
-/// returns. Requires that no process and no thread has been started.
+/// Continues in a child process, which listens; this process ends, so that the ssh process that has started
+/// it returns. Requires that no process and no thread has been started.
 void continue_without_coordinator(const host_arguments& a, const cli_environment& env) {
     const shm::unique_fd nowhere = open_null(O_RDWR);
     env.out << fmt::format("host {} listens\n", a.as);
@@ -77,7 +77,7 @@ const host_spec& section_of(const pipeline& p, const std::string& name) {
                       : fmt::format("{}: no stage is on a host \"{}\"; --as takes {}", p.file, name, known));
 }
 
-/// The part that one host runs of a pipeline for several hosts.
+/// One host's part of a pipeline for several hosts.
 struct host_part {
     hosts_plan plan;
     pipeline part;

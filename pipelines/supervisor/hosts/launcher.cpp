@@ -105,7 +105,8 @@ void launcher::start(u64 now) {
     fail("sending the token to it: " + why);
 }
 
-// Kills the child: if it has not received the complete token, it would wait for the rest indefinitely.
+// Kills the child, because a child that has not received the complete token would wait for the rest of the
+// token indefinitely.
 void launcher::end_child() {
     shm::signal_pidfd(child_.pidfd.get(), SIGKILL);
     (void)events_of(child_.pidfd.get(), POLLIN, now_ns() + killed_within_ms * ns_per_ms);
@@ -135,8 +136,8 @@ void launcher::poll(u64 now) {
     read_lines();
     if ((how.signal == 0 && how.exit_code == 0) || std::exchange(reached_, false)) {
         // The supervisor was listening, so the launcher did not fail (srun ends with the supervisor, whatever
-        // the cause). If the supervisor died, its stages wait supervisor_grace_s for the next one, so the
-        // next attempt to start a supervisor is made soon.
+        // the cause). If the supervisor died, its stages wait supervisor_grace_s for the next supervisor, so
+        // the next attempt to start a supervisor is made soon.
         retry_ns_ = now + settle_ns;
         failure_.clear();
         return;

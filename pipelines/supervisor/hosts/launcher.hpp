@@ -21,8 +21,8 @@ public:
     void start(u64 now);
     /// Reads the launcher's output, and detects its exit.
     void poll(u64 now);
-    /// To be called when the supervisor has replied: a later exit of the launcher then does not count as a
-    /// failure to start the supervisor.
+    /// To be called when the supervisor has replied. After this call, an exit of the launcher does not count
+    /// as a failure to start the supervisor.
     void reached() noexcept { reached_ = true; }
     /// Returns the reason why the supervisor cannot be started; "": no failure is known.
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }

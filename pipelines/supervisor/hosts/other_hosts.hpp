@@ -81,7 +81,7 @@ public:
     /// Returns the lines to print at the end of the run.
     [[nodiscard]] virtual std::vector<std::string> closing_lines() const = 0;
     /// Sends the result of this partition to the coordinator. Blocks for as long as another incarnation of
-    /// the coordinator may connect, but at most until a signal.
+    /// the coordinator may connect; a signal ends the wait earlier.
     virtual void report_outcome(int code, const nlohmann::json& report, const std::string& line) = 0;
 };
 

@@ -43,8 +43,8 @@ void remote_host::lose(u64 now, const std::string& why) {
             "{} port {} has a different token for this pipeline ({}): use the same token file on both hosts, "
             "for example copied by `scp -p`",
             spec_.address, spec_.port, plan_->token);
-        // Once the run has begun, a wrong token does not end it, because any process may have taken the port
-        // of a dead host.
+        // Once the run has begun, a wrong token does not end the run, because any process may have taken the
+        // port of a dead host.
         if (!all_begun_) state_ = host_state::refused;
     } else {
         problem_ = why;
@@ -76,8 +76,8 @@ void remote_host::has_ended(json what) {
     state_ = host_state::ended;
 }
 
-// The remote host also compares the plans, and refuses if they differ; this check is made to report the
-// difference on this side.
+// The remote host also compares the plans, and refuses if they differ. The plans are also compared here, so
+// that this side can report the difference.
 void remote_host::handle(const msg::agreed& m) {
     const std::string what = difference(m.plan, plan_->plan);
     if (!what.empty()) {
@@ -104,7 +104,7 @@ void remote_host::send_bye() {
 
 // The host has ended. A previous coordinator may have stored the host's result without sending `bye`, or the
 // connection may have broken before the host received `bye`. In both cases the host sends its result again,
-// and is sent `bye`. If the host at this address belongs to another run or another plan, it is not the
+// and then receives `bye`. If the host at this address belongs to another run or another plan, it is not the
 // expected host.
 bool remote_host::handle_farewell(const msg::to_coordinator& m) {
     if (std::holds_alternative<msg::ended>(m)) {

@@ -45,7 +45,7 @@ public:
     [[nodiscard]] std::optional<hosts::clock_relation> clock(u64 now) const noexcept {
         return clock_.at(now);
     }
-    /// True if no process listens on that host, so that a supervisor must be started there.
+    /// True if no process listens on that host, which means that a supervisor must be started on it.
     [[nodiscard]] bool no_listener() const noexcept { return no_listener_; }
     [[nodiscard]] int fd() const noexcept { return stream_ ? stream_->fd() : -1; }
     void close();
@@ -63,7 +63,7 @@ public:
     /// To be called when the host's result is saved here: notifies the host that it may exit.
     void send_bye();
     /// True if the host's partition has ended, `bye` was not sent yet, and the host may still be waiting for
-    /// it.
+    /// `bye`.
     [[nodiscard]] bool awaits_bye() const noexcept {
         return state_ == host_state::ended && farewell_ == farewell::pending && !no_listener_;
     }

@@ -118,7 +118,7 @@ void remote_partition::accept_all(u64 now) {
     }
 }
 
-// An authenticated peer that sends unreadable messages is of another version: its connection is closed.
+// An authenticated peer that sends unreadable messages is of another version, so its connection is closed.
 void remote_partition::handle_all(const std::vector<json>& messages) {
     try {
         for (const json& m : messages)

@@ -46,8 +46,8 @@ public:
     [[nodiscard]] std::optional<int> report_saved_outcome(const run_options& o);
     /// True if the coordinator has begun another run, so that the run of this partition no longer exists.
     [[nodiscard]] bool superseded() const noexcept { return superseded_ && !end_asked_; }
-    /// To be called if a coordinator has launched this host: the host then exits if the coordinator refuses,
-    /// or does not connect within 60 s.
+    /// To be called if a coordinator has launched this host. After this call, the host exits if the
+    /// coordinator refuses, or if it does not connect within 60 s.
     void was_launched() noexcept { launched_ = true; }
     /// To be called before the host runs its partition again: the run to which --first applied is over.
     void restart() noexcept {
@@ -80,7 +80,8 @@ private:
     void save_coordinator_run(const std::string& id) const;
     [[nodiscard]] std::string saved_coordinator_run() const;
     [[nodiscard]] std::string coordinator_run_file() const;
-    /// True if the coordinator is connected, and its run was found to be the run of this partition.
+    /// True if the coordinator is connected, and the coordinator's run was found to be the run of this
+    /// partition.
     [[nodiscard]] bool coordinator_is_connected() const noexcept {
         return coordinator_ && coordinator_->open() && compared_;
     }

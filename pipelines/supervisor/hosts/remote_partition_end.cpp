@@ -62,8 +62,8 @@ bool remote_partition::request_end(bool at_once) {
 }
 
 // Returns true if no end of stream can be expected from upstream hosts. A disconnected coordinator may
-// reconnect, and is then notified; after a long absence it is not expected to reconnect. If the id of the
-// coordinator's run is unknown, no coordinator can be accepted.
+// reconnect, and is notified when it does; after a long absence the coordinator is not expected to reconnect.
+// If the id of the coordinator's run is unknown, no coordinator can be accepted.
 bool remote_partition::no_upstream_end(u64 now) const {
     return coordinator_run_.empty() ||
            (!coordinator_is_connected() && now > lost_ns_ + plan_.patience_ns(""));
@@ -82,8 +82,8 @@ void remote_partition::add_to(run::ps_answer& a) const {
                     now < send_until_ns_ ? (send_until_ns_ - now) / ns_per_s : 0);
 }
 
-// Saves the result, because the coordinator may be disconnected, and this supervisor may die before it
-// reconnects.
+// Saves the result, because the coordinator may be disconnected, and this supervisor may die before the
+// coordinator reconnects.
 void remote_partition::save_outcome(const json& ended) {
     try {
         shm::write_whole_file(outcome_file(),

@@ -50,7 +50,8 @@ public:
     /// True if the peer has proven that it has another token.
     [[nodiscard]] bool wrong_token() const noexcept { return wrong_token_; }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-    /// Time of the last received byte, plus the time since then in which this process did not run.
+    /// Time of the last received byte, plus the time in which this process did not run after it had received
+    /// that byte.
     [[nodiscard]] u64 last_received_ns() const noexcept { return last_received_ns_; }
 
 private:

@@ -55,8 +55,8 @@ bool mps_domain::adopt() {
     serving_ = std::filesystem::read_symlink(folder_ + "/serving", none) == "1" ? 1 : 0;
     enqueue({[part = &other()] { return outcome{"", part->end(0), 0}; }, [](const outcome&) {}, {}});
     const shm::process_id daemon = serving().daemon();
-    // The limit is as long as a start may take: the daemon may merely be slow, and a renewal would end all
-    // stages of the domain.
+    // The limit is as long as a start may take, because the daemon may merely be slow, and a renewal would
+    // end all stages of the domain.
     constexpr u32 late_ms = 10'000;
     up_ = daemon.pid != 0 && serving().is_responding(late_ms);
     if (up_) watch_daemon(daemon);

@@ -5,8 +5,8 @@
 //
 // A generation is one daemon with its server, numbered from 1. If a client dies and was not ended by
 // end_client(), the generation is over: the dead client's work may still run, and the server may refuse new
-// clients (measured). renew() kills daemon and server. When both have ended, every client of that generation
-// is fenced.
+// clients (measured). renew() kills daemon and server. When the daemon and the server have ended, every
+// client of that generation is fenced.
 //
 // A daemon and a server take longer to start than to end, so a spare pair is kept ready (make_spare()):
 // renew() then uses the spare pair at once, while the old pair is ended. New clients need not wait for that
@@ -48,7 +48,7 @@ public:
 
     /// Ends a client. The client's words must be aborted first, and its process must be sent SIGCONT, because
     /// a stopped client cannot be ended. `then(why)` is always called from the event loop: `why` is empty if
-    /// no work of the client runs any more; otherwise it is the reason why this is not known.
+    /// the client's work has certainly ended; otherwise `why` is the reason why this is not certain.
     void end_client(i32 pid, std::function<void(const std::string& why)> then);
     /// Starts a spare daemon and its server, unless a spare exists or a start was already tried in this
     /// generation. On failure the domain works without a spare.
@@ -69,7 +69,7 @@ public:
     void on_death(std::function<void()> on_exit) { on_exit_ = std::move(on_exit); }
 
     [[nodiscard]] bool is_up() const noexcept { return up_; }
-    /// The generation that serves; if none serves, the last one that did.
+    /// The generation that serves now or, if none serves now, the generation that served last.
     [[nodiscard]] u32 generation() const noexcept { return generation_; }
     /// True if no process of that generation is left, and no work of its clients runs.
     [[nodiscard]] bool has_ended(u32 generation) const noexcept { return generation <= ended_; }

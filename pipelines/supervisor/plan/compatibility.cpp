@@ -33,7 +33,7 @@ json parameters_identity(const parameter_plan& p) {
 }
 
 // Returns all keys with their resolved values, except `standby`. This key concerns only the supervisor: a
-// second supervisor may keep standbys even if the first one kept none.
+// second supervisor may keep standbys even if the first supervisor kept none.
 json stage_json(const stage_setup& s) {
     json j = values_of(s.spec);
     j.erase("standby");
@@ -100,7 +100,7 @@ std::string folder_of_run(const run::record& r, const json& identity) {
     std::error_code failed;
     const fs::path at = fs::read_symlink(fmt::format("/proc/{}/cwd", r.supervisor.pid), failed);
     const bool known = !failed && shm::is_alive(r.supervisor);  // checked after the read, so the pid was not
-                                                                // reused before it
+                                                                // reused before the read
     pipeline p;
     p.file = (known ? at / r.file : absolute_path(r.file)).string();
     p.folder = identity.at("folder");

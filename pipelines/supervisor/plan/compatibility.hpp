@@ -16,8 +16,8 @@
 namespace carousel::supervisor {
 
 // The identity of a run consists of all values of the resolved pipeline with which the stages were started.
-// The identity is stored as DIR/pipeline.json with a digest. A second supervisor compares it with the
-// requested pipeline: it takes the run over only if both are the same, and otherwise reports the difference.
+// The identity is stored as DIR/pipeline.json with a digest. A second supervisor compares the identity with
+// the requested pipeline. If they are the same, it takes the run over; otherwise it reports the difference.
 // The identity does not contain the report, --seconds and colours, which concern only the supervisor.
 
 /// `s`: a setup for which prepare_outputs() was not called yet, because that function puts the time of the
@@ -28,7 +28,7 @@ namespace carousel::supervisor {
 /// "": there is no difference.
 [[nodiscard]] std::string difference(const nlohmann::json& there, const nlohmann::json& here);
 /// Returns `of` without the keys that `with` lacks, at any depth. Two versions that read the same text may
-/// have different keys: each has its defaults for the keys that the other one does not know.
+/// have different keys: each version uses its own defaults for the keys that the other version does not know.
 [[nodiscard]] nlohmann::json common_keys(const nlohmann::json& of, const nlohmann::json& with);
 
 /// The text that a run's plan was read from. A supervisor that adopts the run reads the same text again,
@@ -42,7 +42,7 @@ struct plan_source {
 };
 BOOST_DESCRIBE_STRUCT(plan_source, (), (file, text, overrides, programs))
 [[nodiscard]] plan_source source_of(const pipeline& p);
-/// True if both have the same text and the same overrides, so that both plans have the same keys.
+/// True if the two sources have the same text and the same overrides, so that their plans have the same keys.
 [[nodiscard]] bool same_text(const plan_source& a, const plan_source& b);
 /// Reads the source again. `file`: the file's path in messages. Throws config_error.
 [[nodiscard]] pipeline pipeline_from(const plan_source& source, const std::string& file);
@@ -63,11 +63,10 @@ void write_identity(const std::string& folder, const nlohmann::json& identity, c
 /// A run that is taken over keeps its output directory and the places of its pictures.
 void restore_outputs(const stored_identity& k, run_setup& s);
 
-// Checks whether the program that is now on disk can take over a stage of a run: the program is queried in
-// the same way as before the start of a run, with the inputs that it would be started with. Therefore the
-// user who requests the restart gets the error message of a faulty program, while the old program continues.
-// Called by clients of a run (`carousel restart`) and not by its supervisor, because a supervisor must never
-// block.
+// Checks whether the program that is now on disk can take over a stage of a run: the program is queried as
+// before the start of a run, with the inputs that the started program would have. Therefore the user who
+// requests the restart gets the error message of a faulty program, while the old program continues. Called by
+// clients of a run (`carousel restart`) and not by its supervisor, because a supervisor must never block.
 
 /// While this object exists, this process has the environment and the working directory of another process.
 /// Needed because a stage's program must be queried as the run's supervisor would start it: the environment

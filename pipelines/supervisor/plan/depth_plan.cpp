@@ -211,8 +211,8 @@ const char* sharing_of(const stage_setup& own, const sharers& with) {
 }
 
 /// If the GPU is saturated, taking turns halves the time of a frame. In a run with low latency, which has two
-/// frames in flight, a turn gains less time than passing it on costs. So a balanced run uses turns, and other
-/// runs use turns only if the file specifies the number of frames in flight.
+/// frames in flight, passing a turn on costs more time than the turn saves. So a balanced run uses turns, and
+/// other runs use turns only if the file specifies the number of frames in flight.
 bool takes_turns(const run_setup& s, const stage_setup& own, u32 instance) {
     if (!s.turn_frames && s.latency != latency_kind::balanced) return false;
     return s.turn_frames != 0U && !own.spec.latest() &&

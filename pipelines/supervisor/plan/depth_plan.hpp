@@ -24,7 +24,7 @@
 
 namespace carousel::supervisor {
 
-/// Bytes available for rings and assets; if a value is all ones or has no entry, it is unknown.
+/// Bytes available for rings and assets; a value that is all ones, or that has no entry, is unknown.
 struct free_memory {
     u64 host = ~u64{0};
     std::string host_bound = {};     ///< "FILE allows 1.0 GiB", if a control group's limit is the bound

@@ -45,7 +45,7 @@ struct device_choice {
 };
 /// Throws device_error for a GPU that does not exist; the message names the request and the available
 /// devices. "auto" chooses the first GPU if there is one and the stage can run on it; otherwise it chooses
-/// the CPU, if the stage can run there.
+/// the CPU, if the stage can run on the CPU.
 [[nodiscard]] device_choice choose_device(const std::string& requested, const machine_offer& machine,
                                           runs_on needed = runs_on::any);
 

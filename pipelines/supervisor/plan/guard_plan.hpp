@@ -57,8 +57,8 @@ struct slot_writer {
 [[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_request requested, u32 slots,
                                       u64 slot_bytes, u64 descriptors_left, slot_writer by = {});
 
-// Determines which stages could write to memory of other stages. Rings and assets of other stages are mapped
-// read-only, and gaps or canaries follow the slots of rings, unless that is not possible.
+// Determines which stages could write to memory of other stages. Where possible, rings and assets of other
+// stages are mapped read-only, and gaps or canaries follow the slots of rings.
 
 struct unguarded_input {
     std::string stage;

@@ -132,7 +132,7 @@ json size_and_hash(const std::string& text) {
             {"hash", fmt::format("{:016x}", telemetry::hash_bytes(std::as_bytes(std::span(text))))}};
 }
 
-/// Converts "a%20b" to "a b", in the way that the mesh reader decodes a URI.
+/// Converts "a%20b" to "a b", as the mesh reader does when it decodes a URI.
 std::string without_percent(const std::string& uri) {
     std::string out;
     for (std::size_t i = 0; i < uri.size(); ++i) {

@@ -18,7 +18,7 @@ struct hosts_plan {
     std::vector<host_spec> others;  ///< the hosts, except the coordinator, on which stages run
     std::vector<crossing> links;
     std::vector<std::string> leading;    ///< see leading_hosts()
-    std::vector<std::string> helping;    ///< see only_helps(): losing these hosts loses no frame
+    std::vector<std::string> helping;    ///< no frame is lost if these hosts are lost (see only_helps())
     std::map<std::string, f64> grace_s;  ///< see grace_of(); by host
     parameter_plan parameters;
     nlohmann::json plan;                  ///< must be equal on all hosts
@@ -52,10 +52,10 @@ struct hosts_plan {
 // The files that a stage reads. The hosts compare the sizes and the hashes of these files before any frame is
 // sent.
 
-/// Returns, by name, the size and the hash of the file and of each file that it names, or "not there". A glTF
-/// file (.gltf, .glb) names buffers and images; an OBJ file (.obj) names materials, and those name textures.
-/// Content that cannot be parsed is left to the stage, which reports the error. Throws config_error if `path`
-/// exists and cannot be read.
+/// Returns, by name, the size and the hash of the file, and of each file that the file names; for a missing
+/// file, "not there". A glTF file (.gltf, .glb) names buffers and images; an OBJ file (.obj) names materials,
+/// and those name textures. Content that cannot be parsed is left to the stage, which reports the error.
+/// Throws config_error if `path` exists and cannot be read.
 [[nodiscard]] nlohmann::json compared_files(const std::filesystem::path& path);
 
 }  // namespace carousel::supervisor

@@ -46,9 +46,9 @@ struct run_options {
     std::vector<stage_description> stages;  ///< result of describe_stages(p); empty: run_pipeline calls it
     std::string report_file;                ///< JSON; "": none
     bool color = false;  ///< ANSI colours on stderr (a terminal, no NO_COLOR, no --no-color)
-    /// the first frame of the run; a run that was lost has delivered the frames below it
+    /// the first frame of the run; the frames below it were delivered by an earlier run that was lost
     u64 first = 0;
-    f64 seconds = 0;  ///< ends the run after this time in the same way as Ctrl-C; 0: never
+    f64 seconds = 0;  ///< ends the run after this time, as Ctrl-C does; 0: never
     /// DIR/logs is kept after the run, until the next run of that name starts or `carousel clean` is called
     bool keep_logs = false;
     /// no progress line is printed, because stderr is not read once all stages are ready

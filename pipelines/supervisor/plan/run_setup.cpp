@@ -176,8 +176,9 @@ bool run_setup::has_mps() const noexcept {
     return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) { return s.mps; });
 }
 
-// With a sampled input, two runs may produce different pictures: a frame may use another frame of the sampled
-// input in the other run, or when it is produced again after a death.
+// With a sampled input, two runs may produce different pictures, because the same frame may use different
+// frames of the sampled input in the two runs. It may also use another one when it is produced again after a
+// death.
 std::string run_setup::why_not_comparable() const {
     std::string text;
     for (const stage_setup& s : stages)

@@ -36,8 +36,8 @@ struct ring_setup {
     nlohmann::json format;  ///< format of the frames; null: there is no output
     u64 slot_bytes = 0;
     device::memory_kind memory = device::memory_kind::vmm;  ///< requested for the ring
-    /// the window chosen by depth_plan.hpp; 0: not chosen; then the file's window applies, or the derived one
-    /// if the file has none
+    /// the window chosen by depth_plan.hpp; 0: not chosen, so the file's window applies or, if the file has
+    /// none, the derived window
     u32 window = 0;
 };
 
@@ -57,8 +57,8 @@ struct stage_setup : ring_setup {
     /// the devices of the list, in its order; empty if the file has no list
     std::vector<stage_device> devices;
     bool deep_on_cpu = false;  ///< for tests: the stage's depth is planned and chosen as on a GPU
-    /// in_flight as chosen by depth_plan.hpp; 0: not chosen; then the file's number applies, or 3 if the file
-    /// has none
+    /// in_flight as chosen by depth_plan.hpp; 0: not chosen, so the file's number applies or, if the file has
+    /// none, 3
     u32 lanes = 0;
     bool owner_commits = false;
     bool ends = false;  ///< the stage is a source that may end its stream
@@ -83,7 +83,7 @@ struct stage_setup : ring_setup {
     [[nodiscard]] ring_setup& ring(u32 output) {
         return output == 0 ? static_cast<ring_setup&>(*this) : more.at(output - 1);
     }
-    /// Returns "fork" for the first output, "fork.square" for another one.
+    /// Returns "fork" for the first output, and "fork.square" for another output with the name "square".
     [[nodiscard]] std::string ring_name(u32 output) const {
         return output == 0 ? spec.name : spec.name + "." + ring(output).output;
     }

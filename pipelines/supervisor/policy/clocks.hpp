@@ -56,8 +56,8 @@ struct process_view {
     seat_state state = seat_state::running;
     bool tool = false;     ///< a debugger is attached, or the process was started by hand
     bool stopped = false;  ///< by a signal
-    /// open: a job word of the process's epoch is OPEN; submitted: one is SUBMITTED or in a later state;
-    /// has_frame: one is in any of these states
+    /// open: a job word of the process's epoch is OPEN; submitted: a job word of that epoch is SUBMITTED or
+    /// in a later state; has_frame: a job word of that epoch is in any of these states
     bool open = false, submitted = false, has_frame = false;
     bool frames_wait = false;  ///< frames wait for this process; need not be determined while its heartbeat
                                ///< continues

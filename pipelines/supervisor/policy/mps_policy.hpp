@@ -6,8 +6,8 @@
 //     must be aborted before that call, because after it the client's unfinished events are reported as
 //     complete.
 //   - A client that dies in any other way (fault, abort, exit, a kill from outside) may end every other
-//     client, and may leave a server that refuses new clients. The whole domain is then renewed: all its
-//     stages are revoked and killed, their frames wait, server and daemon are killed (their end is the
+//     client, and may leave a server that refuses new clients. In this case the whole domain is renewed: all
+//     its stages are revoked and killed, their frames wait, server and daemon are killed (their end is the
 //     fence), and new ones are started. Ring memory is held by fds and survives; nothing is lost.
 //   - All clients receive a GPU fault as the same error. The client whose kernel faulted cannot be
 //     determined, so no client is blamed. If such faults recur without a delivered frame in between, the
@@ -32,14 +32,15 @@ struct client_view {
     bool client = false;
     bool terminated = false;  ///< terminate_client has ended all its device work
     bool by_supervisor = false, ended = false;
-    bool through = false;   ///< every frame of the run has passed its stage
+    bool through = false;   ///< every frame of the run has passed the stage of the process
     bool run_ends = false;  ///< the run ends, or is being rebuilt: all processes end
 };
 /// True if the client's death ends the domain, because the death may have affected the other clients in an
 /// unknown way. If the supervisor ends the client, it does so by terminate_client, and the domain continues,
 /// unless the client has died before that call. Evaluated before the first step of the retirement.
 [[nodiscard]] bool breaks_domain(const client_view& v) noexcept;
-/// To be called when the client's process has ended: true if none of its work runs on the device any more.
+/// To be called when the client's process has ended: returns true if no work of the client runs on the device
+/// any more.
 [[nodiscard]] bool device_is_quiet(const client_view& v) noexcept;
 
 /// Reason not to blame a process for its death. device: the process received the device's fault, whichever

@@ -24,7 +24,8 @@ struct row {
 };
 
 // The actions, in the order in which a poll goes through them. R1 to R5 are the steps of ring/PROTOCOL.md.
-// renew_domain waits until the words are revoked, because the end of the server completes their events.
+// renew_domain waits until the words are revoked, because ending the server completes the pending events, and
+// unfinished work would then look finished.
 constexpr row sequence[] = {
     {A::succeed, in({S::condemned})},               // R1
     {A::revoke, in({S::doomed, S::fenced_early})},  // R2

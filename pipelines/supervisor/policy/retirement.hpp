@@ -59,9 +59,9 @@ struct kill_view {
 
 /// True if the restart policy can be applied now. It is applied at once if the cause of the death is known.
 /// It is also applied at once if the process has delivered frames, because other stages wait for its
-/// successor; a death of unknown cause then counts as external. In two cases the policy waits for the exit
-/// status: if the process delivered no frame and left no note, and if it gets no successor, because then the
-/// cause of its death must be reported.
+/// successor; in this case a death of unknown cause counts as external. In two cases the policy waits for the
+/// exit status. In the first case the process delivered no frame and left no note. In the second case the
+/// process gets no successor, so the cause of its death must be reported.
 struct verdict_view {
     bool cause_known = false, ended = false, delivered = false, through = false, never_restarted = false,
          leaving = false, kill_sent = false;

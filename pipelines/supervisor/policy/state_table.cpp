@@ -25,8 +25,8 @@ struct row {
 
 // Read as: when `event` occurs in `state`, the seat moves to `next` and requests `action`. Pairs that are not
 // listed are refused. `died_fresh` moves to backoff here; the fifth in a row moves to failed (see on()).
-// `died_refusing` counts as `died_fresh` if an earlier process has worked: a user may be editing the file at
-// the moment.
+// `died_refusing` counts as `died_fresh` if an earlier process has worked, because a user may be editing the
+// file at the moment.
 constexpr row table[] = {
     {S::starting, E::ready, S::running, A::none},
     {S::starting, E::died_outside, S::starting, A::start},
@@ -106,8 +106,8 @@ bool self_inflicted(const death& d) noexcept {
     if (d.outside || !d.known) return false;
     if (d.signal != 0) return is_fault(d.signal);
     if (lacked_resources(d)) return false;
-    // An exit before the end of the run counts as a fault, whatever its code; if exit code 0 did not count, a
-    // stage that keeps exiting with this code would be restarted indefinitely.
+    // An exit before the end of the run counts as a fault, whatever its code; otherwise a stage that keeps
+    // exiting with code 0 would be restarted indefinitely.
     return d.exit_code != exit_code::gave_back || !d.may_give_back;
 }
 

@@ -29,7 +29,8 @@ enum class seat_event : u8 {
     ready,          ///< it is LIVE
     died_outside,   ///< killed from outside, or restarted by a command
     died_fresh,     ///< died by its own fault, before it had committed a frame
-    died_exposed,   ///< like died_fresh, but the process died by a signal, and external peers can reach it
+    died_exposed,   ///< like died_fresh, but the process died by a signal, and external peers can reach the
+                    ///< process
     died_spent,     ///< died by its own fault, after it had committed frames
     died_for_good,  ///< died in a way (exit code, policy) after which the seat is never restarted
     died_refusing,  ///< reported at its start that it cannot run with this configuration (exit code 2)
@@ -55,8 +56,8 @@ enum class seat_action : u8 {
 
 inline constexpr u64 first_delay_ns = 100'000'000;
 inline constexpr u64 longest_delay_ns = 5'000'000'000;
-/// Number of consecutive restarts without a commit after which the seat fails. A death by a signal never
-/// makes the seat fail if external peers can reach the process: if it did, any peer that can crash the
+/// Number of consecutive restarts without a commit after which the seat fails. If external peers can reach
+/// the process, a death by a signal never makes the seat fail, because otherwise any peer that can crash the
 /// process could end the run.
 inline constexpr u32 max_fresh_deaths = 5;
 

@@ -266,7 +266,7 @@ void read_alone(process_table& t, seat& s, i32 pid) {
     ::unlink(path.c_str());
 }
 
-// One CAS per entry: if this supervisor dies here, the next one repairs the remaining entries.
+// One CAS per entry: if this supervisor dies here, the next supervisor repairs the remaining entries.
 void repair_adopted_entries(process_table& t, const process_records& remembered, const std::string& run_id) {
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         shm::incarnation& e = t.c->entry[k];
@@ -295,7 +295,7 @@ void repair_adopted_entries(process_table& t, const process_records& remembered,
     }
 }
 
-// Idempotent: if this supervisor dies here, the next one repairs the remaining times.
+// Idempotent: if this supervisor dies here, the next supervisor repairs the remaining times.
 void repair_start_times(process_table& t, const process_records& remembered) {
     ring::known_run known;
     known.processes = recorded_processes(remembered);

@@ -36,7 +36,8 @@ enum class found_entry : u8 {
 /// Facts about a seat that has no living process; `before`: the seat's last state.
 struct vacancy_view {
     seat_state before = seat_state::starting;
-    bool died_unjudged = false;  ///< a death is not judged yet: its verdict will determine the state
+    bool died_unjudged = false;  ///< a death is not judged yet; the verdict on that death will determine the
+                                 ///< state
 };
 /// True if a successor must be started: the seat is not at rest, and none of its deaths remains to be judged.
 [[nodiscard]] bool successor_is_wanted(const vacancy_view& v) noexcept;

@@ -30,7 +30,7 @@ namespace {
 }
 
 /// True if a client of that generation had a fault injected. All clients get the same error, and the client
-/// with the injected fault need not be the first one to die.
+/// with the injected fault is not necessarily the first client that dies.
 bool fault_was_injected(const process_table& t, u32 domain) noexcept {
     const auto restart_requested = [&](const std::unique_ptr<process>& p) {
         return p && p->mps.generation == domain && p->how.injected;
@@ -234,15 +234,15 @@ void renew_domain(process_table& t, const std::string& why) {
     t.account.domain_restored = false;
     const u32 over = t.domain->generation();
     t.log_line(fmt::format("the MPS domain is renewed with all its stages: {}", why));
-    // First all words are revoked; the server is ended only after that, because its end completes events that
-    // words may still depend on.
+    // First all words are revoked. The server is ended only after that, because ending it completes pending
+    // events, and words may still depend on these events.
     in_order(t, [&] {
         for (auto& s : t.seats) {
             if (s->standby && s->standby->mps.generation == over) end_standby(*s);
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
             if (!died_by_itself(
-                    // if it did, this process has caused its own death, like the process whose death was
-                    // detected first
+                    // a process that died by itself has caused its own death, like the process whose death
+                    // was detected first
                     ring::load(t.c->entry[s->now->incarnation.entry].exit_note))) {
                 s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor =
                     s->now->mps.with_domain = true;

@@ -19,7 +19,7 @@ void excuse_process(const process_table& t, process& p) noexcept;
 /// True if the process must be ended by terminate_client instead of by a signal.
 [[nodiscard]] bool can_terminate_client(const process_table& t, const process& p) noexcept;
 /// Ends a client whose words are aborted. The server cannot end a stopped process, so the process is
-/// continued first; it then finds that it is revoked.
+/// continued first, and finds that it is revoked.
 void end_client(process_table& t, const process& p);
 /// To be called if the death of `p` ends the domain.
 void domain_breaks(process_table& t, seat& s, process& p);

@@ -30,7 +30,7 @@ namespace carousel::supervisor {
 void remove_port_lock(const process_table& t, const process& p) noexcept;
 /// Describes how the program's use of the port ended, for tables and messages.
 [[nodiscard]] std::string describe_port_end(const process& p);
-/// Throws config_error if the seat is a port's: `command` applies only to processes of the run.
+/// Throws config_error if the seat is a port's, because `command` applies only to processes of the run.
 void require_no_port(const process_table& t, const seat& s, const char* command);
 
 // Two kinds of readers may be absent: a port with vacant = "skip" while no program is attached to it, and an
@@ -47,9 +47,9 @@ void require_no_port(const process_table& t, const seat& s, const char* command)
 [[nodiscard]] bool is_absent(const run_setup& setup, const seat_list& seats, u32 stage);
 /// Lets frames bypass the stage until it has a process again.
 void skip_frames(process_table& t, u32 stage);
-/// Makes the rings wait for the stage again. An optional sink then has a claim on every frame that no stage
-/// has begun yet. It also receives those frames that are still in the rings and have not bypassed it. To be
-/// called before the stage's process may start to read.
+/// Makes the rings wait for the stage again. After this call, an optional sink has a claim on every frame
+/// that no stage has begun yet. It also receives those frames that are still in the rings and have not
+/// bypassed it. To be called before the stage's process may start to read.
 void await_again(process_table& t, u32 stage);
 /// Closes the groups of absent readers, and opens them when the readers are back. Called in each tick, so
 /// that the groups are also correct in a rebuilt block and after a takeover.

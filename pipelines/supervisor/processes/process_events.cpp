@@ -159,7 +159,7 @@ std::string text_of_block(const process_table& t, const ring::wild_write& to) {
     return "";
 }
 
-// CUDA errors contain no address, so neither ring, plane nor offset can be given.
+// CUDA errors contain no address, so the ring, the plane and the offset are not known.
 std::string text_of_device(const ring::wild_write& to) {
     if (to.index <= 1)
         return fmt::format("an illegal address, with only frame {} in flight (a GPU reports no address)",

@@ -75,8 +75,8 @@ struct process {
     // Its end.
     retirement_step step = retirement_step::working;
     death how;
-    int user_signal = 0;   ///< sent by `carousel kill`: such a death counts as a death from outside, whatever
-                           ///< the signal
+    int user_signal = 0;   ///< sent by `carousel kill`: a death by this signal counts as a death from
+                           ///< outside, whichever signal it is
     bool leaving = false;  ///< the process has closed its connection and is not dead yet: it exits by itself
     /// true if the process was alive when the supervisor decided to end it, because of a deadline, `restart`
     /// or `down`
@@ -158,10 +158,10 @@ struct tombstone_frame {
 
 /// Why the standby of a seat did not take over.
 enum class why_no_standby : u8 {
-    none,      ///< the last standby had been used or had died, and the next one was not started yet
+    none,      ///< the last standby had been used or had died, and the next standby was not started yet
     starting,  ///< the standby had not reported that it was ready
-    untried,   ///< the standby was ready, but the holder had delivered no frame: then a fresh process is
-               ///< started after a delay, because a standby would bypass the delays
+    untried,   ///< the standby was ready, but the holder had delivered no frame; in this case a fresh process
+               ///< is started after a delay, because a standby would bypass the delays
 };
 
 /// Counts of deaths, for the report.
@@ -205,7 +205,8 @@ struct process_table {
     /// write into the block. Null: they are read from the block.
     void attach_to(shm::control_block& block, const memory_store& kept,
                    const shm::control_block* published = nullptr);
-    /// Finds the seats of "stage" or "stage.N". Throws config_error, which lists the seats, if there is none.
+    /// Finds the seats of "stage" or "stage.N". If there is no such seat, throws a config_error that lists
+    /// the seats.
     [[nodiscard]] std::vector<seat*> find(const std::string& name) const;
     [[nodiscard]] bool all_gone() const noexcept;
     [[nodiscard]] std::vector<std::string> unended_processes() const;

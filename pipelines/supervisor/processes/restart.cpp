@@ -96,7 +96,8 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         t.note("died", p.seen_dead_ns, s, p,
                fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, how, frames_in_flight(p)));
     }
-    if (p.by_hand) {  // a process that was started by hand is not restarted: its user starts the next one
+    if (p.by_hand) {  // a process that was started by hand is not restarted, because the user starts the next
+                      // process
         s.machine.on(seat_event::take_down, now_ns());
         t.c->seat[s.index].paused.store(0, std::memory_order_release);
         s.machine.on(seat_event::died_outside, now_ns());

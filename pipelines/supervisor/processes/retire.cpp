@@ -213,7 +213,7 @@ void settle(process_table& t) {
 }
 
 void record_death(process_table& t, seat& s, process& p) {
-    // no process has claimed the entry, or a standby has: in both cases the entry owned no word
+    // the entry owned no word, because no process has claimed it, or only a standby
     if (p.pid == 0 || p.incarnation.epoch == 0) return;
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {

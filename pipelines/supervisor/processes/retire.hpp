@@ -65,7 +65,7 @@ void count_death(process_table& t, u32 seat_index);
 /// this (after a bare _exit, or a fault without a handler). Adds an attempt to each frame of the process that
 /// no other process has taken yet.
 void blame_late(process_table& t, seat& s, process& p) noexcept;
-/// Counts and logs the frame, if any, that is given up because the death of `p` was its last attempt. Such a
+/// If a frame is given up because the death of `p` was its last attempt, counts and logs this frame. Such a
 /// frame continues as a tombstone.
 void note_abandoned(process_table& t, const seat& s, const process& p);
 

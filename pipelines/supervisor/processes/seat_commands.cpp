@@ -32,7 +32,7 @@ std::string pause_text(const seat& s) {
 }
 
 // The require_...() functions throw if an injected fault would harm other stages. They can read the entry's
-// `guard`, because the stage has written it before it reported that it is ready.
+// `guard`, because the stage has written `guard` before it reported that it is ready.
 void require_guarded_input(const process_table& t, const seat& s, const process& p,
                            const shm::injected_fault_row& row) {
     if (t.made->stage[s.stage].inputs == 0)
@@ -69,7 +69,7 @@ void require_guarded_block(const process_table& t, const seat& s, const process&
 }
 
 // Writes a note, which makes observers show the end of the process as requested, and not as a crash. Must be
-// called before the entry is doomed, because observers read the note as soon as it is doomed.
+// called before the entry is doomed, because observers read the note as soon as the entry is doomed.
 void note_request(const process_table& t, const process& p, ring::requested_end why) noexcept {
     t.c->entry[p.incarnation.entry].exit_note.store(ring::note_requested_end(why), std::memory_order_relaxed);
 }

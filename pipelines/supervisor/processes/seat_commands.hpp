@@ -7,7 +7,7 @@
 namespace carousel::supervisor {
 
 std::string stop_seat(process_table& t, seat& s);
-/// True if the seat was paused by `carousel stop`, or its process by a SIGSTOP from outside.
+/// True if the seat was paused by `carousel stop`, or if its process was stopped by a SIGSTOP from outside.
 [[nodiscard]] bool is_paused(const seat& s) noexcept;
 /// Throws config_error if the seat is not paused.
 std::string continue_seat(process_table& t, seat& s);

@@ -58,8 +58,8 @@ std::string frame_text(const std::optional<u64>& frame) {
     return frame ? fmt::format("frame {}", *frame) : "its frames";
 }
 
-// Returns the reason why a receiver waits: names the frame that has not arrived, and the sink on this host,
-// if any, because of which the other host may not send that frame.
+// Returns the reason why a receiver waits. The text names the frame that has not arrived. If the other host
+// may be unable to send that frame because of a sink on this host, the text also names that sink.
 std::string missing_input(const process_table& t, const seat& s) {
     const std::optional<u64> next = ring::first_unbegun(*t.c);
     std::string text = fmt::format("{} waits for another host, from which {} has not arrived", s.label,
@@ -89,8 +89,8 @@ std::string missing_reader(const process_table& t, const seat& s) {
         with.value("release", "committed") == "durable" ? "in the files of all sinks" : "in the ring", host);
 }
 
-/// Returns the reason why a process waits for another host. Reasons on this host have priority: the other
-/// host may wait for this one.
+/// Returns the reason why a process waits for another host. Reasons on this host have priority, because the
+/// other host may be waiting for this host.
 std::string link_reason_of(const process_table& t, const seat& s, u64 now) {
     if (!s.now || s.now->ended || s.machine.state() != seat_state::running || !waits_for_link(t, s, now))
         return "";

@@ -25,7 +25,7 @@ constexpr u64 longest_standby_delay_ns = 30 * ns_per_s;
 void start_standby(process_table& t, seat& s, u64 now) {
     auto p = std::make_unique<process>();
     p->incarnation = ring::reserve_standby(*t.c, s.index);
-    if (!p->incarnation) return;  // every entry belongs to an unfenced process: the next tick tries again
+    if (!p->incarnation) return;  // every entry belongs to an unfenced process, so the next tick tries again
     p->spawned_ns = now;
     // The delay doubles with each start, even with a successful one, until a standby has reported that it is
     // ready.
@@ -44,7 +44,7 @@ void start_standby(process_table& t, seat& s, u64 now) {
 
 void count_promotion(process_table& t, seat& s, i32 pid) {
     s.by_standby = true;
-    // the next standby may be started as soon as this one works
+    // the next standby may be started as soon as the promoted standby works
     s.clock_base_ns = s.standby_due_ns = now_ns();
     s.remember(pid);
     ++s.restarts;

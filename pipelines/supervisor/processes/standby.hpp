@@ -2,8 +2,8 @@
 // Warm standbys. A standby is a process of the same stage that has claimed an entry, mapped the rings, opened
 // its device and prepared itself, and then sleeps. A standby has epoch 0, which owns no word, so no action or
 // failure of a standby can harm a frame. When the seat's holder dies, two CASes (raising the epoch, and
-// naming the standby) suffice to make the standby work. A standby outlives its supervisor in the same way as
-// its holder, because it is needed most during failures.
+// naming the standby) suffice to make the standby work. Like the seat's holder, a standby outlives the
+// supervisor, because a standby is needed most during failures.
 
 #include "supervisor/processes/process_table.hpp"
 
@@ -35,8 +35,8 @@ struct succession_view {
 enum class succession : u8 { fresh, standby, none, starting, untried };
 /// Chooses the successor. A standby becomes the successor only of a holder that has delivered frames: a
 /// standby that took over in other cases would hide that a stage cannot work at all, and would bypass the
-/// delays. With the values none, starting and untried a fresh process is started; they name the reason why
-/// the standby does not take over (why_no_standby).
+/// delays. The values none, starting and untried mean that a fresh process is started, and name the reason
+/// why the standby does not take over (why_no_standby).
 [[nodiscard]] succession choose_succession(const succession_view& v) noexcept;
 
 // ---- carrying them out

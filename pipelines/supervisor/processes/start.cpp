@@ -86,7 +86,7 @@ void start_seat(process_table& t, seat& s) {
     }
     const bool first = s.pids.empty() || !s.successor;
     if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
-    if (!s.successor) return;  // every entry belongs to an unfenced process: the next tick tries again
+    if (!s.successor) return;  // every entry belongs to an unfenced process, so the next tick tries again
     // passes the words on: IDLE words of a fresh block have epoch 0
     if (first) ring::revoke(*t.c, s.index, 0);
     const stage_setup& st = t.setup->stages[s.stage];

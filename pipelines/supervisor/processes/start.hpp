@@ -27,8 +27,8 @@ void memory_is_there(process_table& t);
 // Handshake of a stage process with the supervisor: HELLO, or RETURN after a takeover. Every function
 // receives the connection as a descriptor, which the engine owns.
 
-/// Handles a stage's HELLO. Returns "" if the process is accepted, with the reply sent; otherwise the reason
-/// for the refusal.
+/// Handles a stage's HELLO. Returns "" after the process was accepted and the reply was sent; otherwise the
+/// reason for the refusal.
 [[nodiscard]] std::string accept_stage(process_table& t, int connection, shm::peer_process peer,
                                        const run::hello_message& hello);
 /// Handles the HELLO of a port's program; `fds`: the descriptors received with it. Sets `again` if the

@@ -23,7 +23,8 @@ namespace {
 constexpr u64 sample_every_ns = ns_per_s;
 constexpr u64 orphans_every_ns = 500 * ns_per_ms;
 
-/// a heartbeat is due every 50 ms; if it is later than this, the process may have been stopped
+/// a heartbeat is due every 50 ms; if the last heartbeat is older than this, the process may have been
+/// stopped
 constexpr u64 suspect_after_ns = 200 * ns_per_ms;
 constexpr u64 shortest_heart_ns = 250 * ns_per_ms;
 constexpr u64 least_patience_ns = 60 * ns_per_ms;  ///< three ticks
@@ -200,7 +201,7 @@ void sample(process_table& t, seat& s, u64 now) noexcept {
 }  // namespace
 
 void supervise_seats(process_table& t, u64 now) {
-    // A supervisor that was itself stopped or starved cannot judge whether others are late.
+    // A supervisor that was itself stopped or starved cannot judge whether processes are late.
     if (t.last_tick_ns != 0 && now - t.last_tick_ns > longest_tick_ns(t)) restart_clocks(t, now);
     t.last_tick_ns = now;
     t.groups.tick(now);
@@ -211,7 +212,7 @@ void supervise_seats(process_table& t, u64 now) {
         for (auto& s : t.seats) {
             poll_ports(t, *s);
             for (auto& p : s->gone) poll_retirement(t, *s, *p, now);
-            // its retirement could not begin before, because no entry was free
+            // its retirement could not begin earlier, because no entry was free
             if (s->now && is_condemned(*s->now)) poll_retirement(t, *s, *s->now, now);
         }
     });

@@ -18,13 +18,13 @@ void restart_clocks(process_table& t, u64 now) noexcept;
 [[nodiscard]] u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept;
 
 /// Returns the time at which the process began to wait for another host: for frames of that host, or for the
-/// acknowledgement of frames sent there; 0: the process does not wait.
+/// acknowledgement of frames that were sent to that host; 0: the process does not wait.
 [[nodiscard]] u64 link_since_ns(const shm::control_block& c, const seat& s) noexcept;
 
 // Finds the reason why a run makes no progress. The data in this process (states of seats, processes, delays)
 // has priority over the control block, which may itself be damaged. A reason that comes only from the block
-// is accepted only if it is plausible: its clock began during the incarnation of the process, the process has
-// a job in progress, and the deadline has not passed.
+// is accepted only if it is plausible. This means that the clock of the reason began during the incarnation
+// of the process, that the process has a job in progress, and that the deadline has not passed.
 
 /// Adds to `known` the present epochs of the seats, and all incarnations that may still write. Uses only data
 /// in this process, not the control block.

@@ -114,8 +114,8 @@ std::string ledger_store::found_committed(u32 stage, u32 seat, u32 epoch, u64 ri
 }
 
 // Folds the records below the lowest frame that any counted sink has not delivered yet: a rebuilt run starts
-// at that frame, and all ledgers are truncated there. The next frame that a sink with `every` takes may be
-// far beyond the last one that exists, so no sink's ledger is folded beyond its last record.
+// at that frame, and all ledgers are truncated at it. The next frame that a sink with `every` takes may be
+// far beyond the last frame that exists, so no sink's ledger is folded beyond the ledger's last record.
 std::string ledger_store::tick(u64 now) {
     if (now - checked_ns_ < ns_per_s) return "";
     checked_ns_ = now;

@@ -13,7 +13,7 @@
 namespace carousel::supervisor {
 
 /// True for a sink whose ledger counts: such a sink must not miss a frame unless it has failed. This is the
-/// only definition; all other code reads the claims, which are written according to it.
+/// only definition; all other code reads the claims, which are written according to this definition.
 [[nodiscard]] bool counts_frames(const stage_setup& st);
 /// Returns the reason, as a clause, why the ledger of `stage` does not count; "": it counts. Throws
 /// output_error.
@@ -36,7 +36,7 @@ public:
     /// True if the claim of the stage is suspended, or if the stage never has a claim.
     [[nodiscard]] bool claim_suspended(u32 stage);
     /// Ends the claim on frames from `first` on. Returns a message for the user, once, if the claim cannot be
-    /// written; the claim is then unchanged, and calls within the next second do nothing.
+    /// written; in this case the claim is unchanged, and calls within the next second do nothing.
     [[nodiscard]] std::string suspend_claim(u32 stage, u64 first);
     /// Starts a claim on frames from `first` on; errors as in suspend_claim.
     [[nodiscard]] std::string resume_claim(u32 stage, u64 first);

@@ -47,7 +47,7 @@ public:
     /// Sets the blocks to be restored; creates nothing.
     void expect(const std::vector<memory_item>& items);
     /// Restores missing blocks from describe_all()'s list; ignores a block that does not match the expected
-    /// one.
+    /// block.
     void restore(const nlohmann::json& list, std::vector<shm::unique_fd>& fds);
     /// True if every block is present.
     [[nodiscard]] bool complete() const noexcept;

@@ -156,7 +156,7 @@ void run_notes::add(run_note n) {
 
 run::trace_answer run_notes::since(u64 id) const {
     run::trace_answer a;
-    // an id above last_ comes from an earlier supervisor: the answer then starts with the first note
+    // an id above last_ comes from an earlier supervisor, so the answer starts with the first note
     a.next = last_ < id ? 0 : id;
     for (const run_note& n : notes_) {
         if (n.id <= a.next || a.notes.size() >= max_notes_per_reply) continue;

@@ -88,8 +88,8 @@ private:
 [[nodiscard]] std::vector<f64> detections_ms(const std::vector<recovery>& all);
 /// Returns the milliseconds from the detection of the death to the fence.
 [[nodiscard]] std::vector<f64> fences_ms(const std::vector<recovery>& all);
-/// Returns the milliseconds from the signal, or if there was none from the detection of the death, to the
-/// successor's first committed frame.
+/// Returns the milliseconds from the signal (or, if there was no signal, from the detection of the death) to
+/// the successor's first committed frame.
 [[nodiscard]] std::vector<f64> takeovers_ms(const std::vector<recovery>& all, bool standbys_only);
 
 /// The four consecutive parts of takeover times in milliseconds, for takeovers without a standby. The parts

@@ -143,7 +143,8 @@ void dashboard::ended() {
     if (refused && tried_last_) {  // another program has taken the port, so any other port is used
         last_address_.clear();
         due_ns_ = now_ns();
-    } else if (refused) {  // the web UI has logged the reason, and a second start would fail in the same way
+    } else if (refused) {  // the web UI has logged the reason, and a second start would fail for the same
+                           // reason
         log_.line(pid, "there is no web UI; the pipeline continues");
     } else if (starts_ >= most_starts) {
         log_.line(pid,

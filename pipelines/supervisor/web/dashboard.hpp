@@ -18,8 +18,8 @@
 
 namespace carousel::supervisor {
 
-/// Returns the path of carousel-web, which is in the folder of this program. Throws config_error, which names
-/// the missing package, if it was not built.
+/// Returns the path of carousel-web, which is in the folder of this program. If carousel-web was not built,
+/// throws a config_error that names the missing package.
 [[nodiscard]] std::string dashboard_program();
 
 struct dashboard_plan {
