@@ -42,10 +42,12 @@ inline constexpr u32 note_by_supervisor = 0x33CC'55AAU;
 
 enum class wild_write_target : u8 {
     nothing = 0,
-    input = 1,   ///< the output ring of another stage: index of the link, slot, offset in the slot
-    asset = 2,   ///< another stage's asset: index of the asset, offset in it
-    device = 3,  ///< a GPU reports no address: offset contains the oldest frame in flight, index the number
-                 ///< of frames in flight, and slot the distance to the newest one (255: 255 or more)
+    input = 1,  ///< the output ring of another stage: index of the link, slot, offset in the slot
+    asset = 2,  ///< another stage's asset: index of the asset, offset in it
+    /// a GPU reports no address, so `offset` contains the oldest frame in flight, `index` the number of
+    /// frames in flight, and `slot` the distance from the oldest to the newest frame in flight (255: 255 or
+    /// more)
+    device = 3,
     header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
     output = 5,  ///< the guarded addresses after a slot of its own output ring: link, slot, offset from that
                  ///< slot's start

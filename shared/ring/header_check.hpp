@@ -6,10 +6,10 @@
 // block is rebuilt, so that the frame is made again.
 //
 // Each round maps its 64 bits one to one, so a change of any bits within one 64-bit word of a header is
-// always detected; changes of several words are missed with probability 2^-64. A worker compares the seal
-// once more before its own frame is SUBMITTED, which detects a change since the first check. Values that are
-// already wrong when the seal is computed (metadata, used extents, sequences of sampled frames) are not
-// detected.
+// always detected; changes of several words are missed with probability 2^-64. A worker compares the seals of
+// its inputs once more before its own frame is SUBMITTED, which detects changes since the first check. Values
+// that are already wrong when the seal is computed (metadata, used extents, sequences of sampled frames) are
+// not detected.
 //
 // seal() is called by the owner of the FILL word; the other functions by any process. A crash before
 // SUBMITTED leaves a header that no process reads. The cost is a few multiplications, because only bytes in

@@ -44,8 +44,9 @@ void link_ref::read_ready(ready_map& out) const noexcept {
     for (u32 k = 0; k < slots_; ++k) {
         const slot_word w = slot_word::of(load(link_->slot[k]));
         if (w.state != slot_state::ready) continue;
-        // The header belongs to this generation as long as the word has not changed. A process that leases
-        // the slot verifies this by its CAS on the group word, which would fail after a free.
+        // The header belongs to this generation as long as the word has not changed. When a process leases
+        // the slot, its CAS on the group word verifies this, because the CAS fails if the slot has been freed
+        // in the meantime.
         const u64 ring_sequence = headers_[k].ring_sequence.load(std::memory_order_relaxed);
         if (ring_sequence < out.tail || ring_sequence - out.tail >= window_) continue;
         out.at[ring_sequence - out.tail] = {k, w, ring_sequence};
@@ -126,8 +127,8 @@ bool link_ref::has_passed_all_groups(u32 slot, u32 generation) const noexcept {
     return true;
 }
 
-// Every latest column is closed, with or without a member: a viewer that joins at this moment finds SKIPPED,
-// or has its lease already.
+// Every latest column is closed, whether or not it has a member: a viewer that joins at this moment either
+// finds SKIPPED or already has its lease.
 bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
         shm::word& at = link_->group[slot][g];
@@ -144,8 +145,8 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
 }
 
 // Returns the slot of the newest frame, if that frame is the last one below the tail and the link has latest
-// members; if not, returns none. An older frame that is still READY does not count, even if the newest has
-// been freed already: a member that has read the newest frame does not take an older one.
+// members; if not, returns none. An older frame that is still READY does not count, even if the newest frame
+// has already been freed: a member that has read the newest frame does not take an older one.
 u32 link_ref::newest_for_latest(u64 tail) const noexcept {
     bool any_latest = false;
     for (u32 g = shm::max_blocking; g < shm::max_groups && !any_latest; ++g)

@@ -34,7 +34,7 @@ const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 ring_seque
          raw = load(box.state), s = parameter_state::of(raw)) {
         if (!intact(raw)) return nullptr;  // damaged again
 #ifdef CAROUSEL_BUG_HORIZON_STAYS
-        break;  // seeded bug: a number is given its set without a CAS that records this
+        break;  // seeded bug: a set is given to a number without a CAS that records the number
 #else
         const shm::block_open open;
         if (cas(box.state, raw, parameter_state{s.sets, ring_sequence + 1}.pack()))
@@ -61,8 +61,8 @@ std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> v
             return std::nullopt;  // a change applies from the horizon on, and a damaged state has no valid
                                   // horizon
         const parameter_state s = parameter_state::of(raw);
-        // After this change `readable_sets` sets can be read; the oldest of them must apply to the oldest
-        // frame. A place that no change has filled yet contains the first set.
+        // After this change `readable_sets` sets can be read. The oldest of these sets must still apply to
+        // the oldest frame. A place that no change has filled yet contains the first set.
         if (box.set[index_of(s.sets + 1 - (readable_sets - 1))].from > oldest) return std::nullopt;
         fill(box.set[index_of(s.sets + 1)], values, s.horizon, box.set[index_of(s.sets)].number + 1);
         crash_here(crash_point::parameters_filled);

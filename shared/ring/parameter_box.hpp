@@ -43,7 +43,7 @@ struct parameter_state {
 inline constexpr u32 readable_sets = shm::max_parameter_sets - 1;  ///< one is being filled
 
 /// The first set of a fresh block, for every frame from `first` on. `number`: the number that is displayed
-/// for this set; later changes are numbered upwards from it.
+/// for this set; later changes get the numbers that follow it.
 void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> values, u64 first,
                            u64 number = 0) noexcept;
 

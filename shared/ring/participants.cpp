@@ -93,10 +93,10 @@ incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept {
 }
 
 // Makes two CASes; the first of them is on the seat's word. In the opposite order a supervisor that dies
-// between them leaves an entry with an epoch that the next supervisor gives to another entry, and the events
-// of two entries with the same epoch would be confused. In the order used here such a death leaves the seat
-// with an epoch that no process has. The standby keeps waiting and owns no word; the supervisor that takes
-// the run over raises the epoch again and ends the standby.
+// between them leaves an entry with an epoch that the next supervisor would also give to another entry, and
+// the events of two entries with the same epoch would be confused. In the order used here such a death leaves
+// the seat with an epoch that no process has. The standby keeps waiting and owns no word; the supervisor that
+// takes the run over raises the epoch again and ends the standby.
 incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     CAROUSEL_ASSERT(seat < shm::max_seats && entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[entry];

@@ -10,8 +10,8 @@
 namespace carousel::ring {
 
 // The end of a stream, if only the stream's source knows it: frame n does not exist, and neither does any
-// later frame. The source reports it by a claim in its own block; END belongs to the supervisor, which lowers
-// END to the lowest valid claim.
+// later frame. The source reports the end by a claim in its own block; END belongs to the supervisor, which
+// lowers END to the lowest valid claim.
 //   E[source]   {sequence + 1:40, job:9, parity:1, version:14}   0: none
 // A claim is valid as long as its job is OPEN in that version and the number's word is LEASED to that job.
 // The source keeps both words in this state until END is at most n (worker::end_stream), so that the

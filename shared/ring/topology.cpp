@@ -127,8 +127,8 @@ void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
     }
 }
 
-// Called after all rings are written, because a sampled ring may be one that is downstream of the stage. A
-// member joins when its process starts.
+// Called after all rings are written, because a sampled ring may lie downstream of the stage. A member joins
+// when its process starts.
 void write_sampled_inputs(shm::control_block& c, const plan& p, u32 stage) {
     const stage_plan& s = p.stages[stage];
     shm::stage_block& b = c.stage[stage];

@@ -72,8 +72,8 @@ public:
     [[nodiscard]] taking take(u64 now_ns, u32 limit_us) noexcept;
     /// Restarts the token's time limit now. Returns false if the token does not belong to this seat any more.
     [[nodiscard]] bool renew(u64 now_ns, u32 limit_us) noexcept;
-    /// Offers the token to the next seat that wants it, in the order of seats after this one; frees it if
-    /// there is none. No effect if the token does not belong to this seat any more.
+    /// Offers the token to the next seat, in the order of the seats after this seat, that wants it; frees the
+    /// token if no other seat wants it. No effect if the token does not belong to this seat any more.
     void pass_on(u64 now_ns) noexcept;
     /// To be called when this seat no longer has a frame to begin.
     void cancel_wait() noexcept;

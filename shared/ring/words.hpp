@@ -5,7 +5,7 @@
 //   J[job]            {version:36, epoch:24, parity:1, state:3}
 //                     IDLE -> OPEN -> SUBMITTED -> COMMITTED -> IDLE(version+1)
 //                     OPEN, SUBMITTED -> ABORTED (supervisor) -> IDLE(version+1, new epoch)
-//                     Only this word is authoritative on whether a stage's work on a frame happened.
+//                     Only this word is authoritative on whether the work of a stage on a frame has happened.
 //   S[slot]           {generation:24, job:12, version:24, parity:1, state:3}
 //                     FREE -> FILL -> READY -> FREE(generation+1)
 //                     FILL -> QUARANTINED -> FREE(generation+1)

@@ -119,7 +119,7 @@ public:
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;
     /// The ring because of which begin() or peek() last returned `empty` or `full`: an input without the next
-    /// frame, or an output without room. None: there was another reason, or a frame to begin.
+    /// frame, or an output without room. None: the result had another reason, or there was a frame to begin.
     [[nodiscard]] u32 blocking_link() const noexcept { return blocking_link_; }
     /// From now on, begin() begins no frame that lies `frames` or more beyond an output's tail: a soft bound
     /// within the ring's window. The bound is local to this process, is not a word of the ring, and may

@@ -70,8 +70,8 @@ thread_local u32 depth = 0;  ///< nesting depth of this thread's scopes; only th
                              ///< thread's rights
 thread_local u64 outermost = 0;
 
-// Used only for block_guard::emulated: there the rights are those of the whole process, so the scopes of all
-// threads are counted together.
+// Used only for block_guard::emulated. In this mode the rights are those of the whole process, so the scopes
+// of all threads are counted together.
 std::mutex emulation;
 u32 open_scopes = 0;
 std::atomic<bool> open_for_good{false};

@@ -94,8 +94,8 @@ struct link_block {
     alignas(own_page) tail_word tail;  ///< T: all blocking groups are done with every position below T
     word group_state[max_groups];      ///< ring/words.hpp: group_state_word
     word lease_since_ns[max_groups];   ///< for latest groups: the time when the member's current lease began
-    word skipped[max_groups];          ///< number of frames that the group did not get because it is a latest
-                                       ///< group or was closed
+    /// number of frames that the group did not get, because the group is a latest group or was closed
+    word skipped[max_groups];
     alignas(64) word slot[max_slots];
     alignas(64) word group[max_slots][max_groups];
     word event_tag[max_slots];  ///< for CPU events: the tag of the completed job; used only in the ring of a
@@ -298,7 +298,8 @@ inline constexpr u32 block_keys = 16;      ///< the process can write to its own
                                            ///< functions (shm/block_guard.hpp)
 }  // namespace memory_guard
 
-/// The reason for a pause of a process that neither waits for a frame of a ring nor has an error of its own.
+/// The reason for a pause of a process: the process waits neither for a frame of a ring nor because of its
+/// own error.
 enum class pause_reason : u64 {
     nothing = 0,
     disk_full = 1,

@@ -214,8 +214,8 @@ std::vector<process_id> marked_processes(const std::string& assignment) {
     for (bool grown = !marked.empty(); grown;) {
         grown = false;
         for (const auto& [pid, p] : all) {
-            // If the parent is alive now, it already had its pid when the child's stat was read, so that stat
-            // refers to this parent.
+            // If the parent is alive now, the parent already had its pid when the child's stat was read, so
+            // the pid in that stat refers to this parent.
             if (marked.count(p.parent) == 0 || !is_alive({p.parent, all[p.parent].start_time})) continue;
             grown = marked.insert(pid).second || grown;
         }

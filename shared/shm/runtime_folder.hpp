@@ -25,8 +25,8 @@ inline constexpr std::size_t longest_folder_name = 40;
 
 // The lock of a folder, held exclusively by one process (the supervisor of a run, the holder of a space) and
 // shared by others (stages, clients): the file FOLDER/lock.
-//   - The leader holds it exclusively with flock() until it exits. A process that removes the leftovers of a
-//     dead leader also takes this lock for a moment.
+//   - The leader holds the file's lock exclusively with flock() until the leader exits. A process that
+//     removes the leftovers of a dead leader also takes this exclusive lock for a moment.
 //   - Each other process holds a shared lock on the file (process_fd.hpp, independent of flock()), even if
 //     there is no leader.
 // The kernel releases both locks regardless of how a process ends, and both are visible in every pid, time

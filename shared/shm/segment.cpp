@@ -287,7 +287,7 @@ bool trace_segment::remove(const std::string& run_id) noexcept {
 
 // The trace block has a lock of its own, because the control block, whose lock also protects the trace block,
 // does not exist while the run restarts. If the object has been removed meanwhile, other processes cannot
-// find it, but it still records the traces of this supervisor's run.
+// find it, but the object still records the traces of this supervisor's run.
 void trace_segment::lock() const noexcept { (void)lock_shared(mapping_->object.get_mapping_handle().handle); }
 
 trace_ring* trace_segment::ring(u32 seat) const noexcept {

@@ -39,7 +39,7 @@ struct known_process {
     u32 pid = 0;           ///< 0: not known
     bool current = false;  ///< the incarnation holds its seat: the seat's word names it
     bool standby = false;
-    bool ready = false;  ///< it has reported that it is LIVE, or ready to take over
+    bool ready = false;  ///< the incarnation has reported that it is LIVE, or that it is ready to take over
     u64 start_time = 0;  ///< pid and start time together identify the process; 0: not known
 };
 

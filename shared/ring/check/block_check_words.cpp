@@ -239,9 +239,9 @@ private:
                 fmt::format("is {}, which is not a valid clock", static_cast<u32>(h.meta.clock)));
     }
 
-    // The word of a number n in [T, T+N) is WAIT or LEASED at its own lap; if the number is done, the word is
-    // WAIT at the next lap. The word is still LEASED at the previous lap if a helper has committed that frame
-    // and its owner has not completed it yet.
+    // The word of a number n in [T, T+N) is WAIT or LEASED at the lap of n; if n is done, the word is WAIT at
+    // the next lap. The word is still LEASED at the previous lap if a helper has committed that frame and its
+    // owner has not completed it yet.
     void source(u32 k) {
         const shm::source_block& q = made_.source[k];
         if (q.link >= shm::max_links) return;

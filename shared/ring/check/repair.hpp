@@ -40,14 +40,14 @@ bool write_back(shm::control_block& c, const shm::control_block& made, const dam
                 u64 value) noexcept;
 
 // Determines the identity of an entry that was damaged by one bit while there was no supervisor. The
-// supervisor that takes the run over has no record of its own about the processes. All that it has is the
-// other words, the records of its predecessor, and the processes that exist. Of the identities that differ in
-// one bit from the one found, the identity with the most evidence is chosen. Evidence is: a seat that names
-// the entry with that epoch; a live process of the run with that pid and with the start time in the entry;
-// the same identity in the file. The state is not derived from the word's bits. A second supervisor derives
-// the state that it needs from two facts: which entry holds a seat, and which processes are alive. A process
-// that still works either holds its seat or must be retired; an entry that no process has claimed and that no
-// job word depends on is UNUSED. Called by a supervisor that takes a run over, before it searches for its
+// supervisor that takes the run over has no record of its own about the processes. It has only the other
+// words, the records of its predecessor, and the processes that exist. Of the identities that differ in one
+// bit from the one found, the identity with the most evidence is chosen. Evidence is: a seat that names the
+// entry with that epoch; a live process of the run with that pid and with the start time in the entry; the
+// same identity in the file. The state is not derived from the word's bits. A second supervisor derives the
+// state that it needs from two facts: which entry holds a seat, and which processes are alive. A process that
+// still works either holds its seat or must be retired; an entry that no process has claimed and that no job
+// word depends on is UNUSED. Called by a supervisor that takes a run over, before it searches for its
 // processes. Nothing is changed here.
 
 struct entry_evidence {

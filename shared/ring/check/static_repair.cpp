@@ -139,7 +139,7 @@ public:
         std::erase_if(all_, [&](const possible_entry& p) { return p.weight() < most; });
         if (most == 0) return unowned();
         // If the candidates differ only in their pids and no process has any of these pids, the process has
-        // ended, whichever pid it had.
+        // ended, and it does not matter which of the pids it had.
         const bool gone = std::none_of(all_.begin(), all_.end(), [](const auto& p) { return p.alive; });
         for (const possible_entry& p : all_)
             if (!p.same_place(all_.front()) || (!gone && p.w.pid != all_.front().w.pid)) return std::nullopt;
