@@ -39,9 +39,10 @@ BOOST_DESCRIBE_STRUCT(trace_answer, (), (ok, run_id, created_ns, state, notes, n
 ///   {"ok": true, "id": 7}                                   it starts
 ///   {"ok": true, "id": 7, "records": true}                  it records or writes the file
 ///   {"ok": true, "id": 7, "bytes": 90000, "text": "..."}    the file is written; text: one part of it
-/// Part k has the characters whose first byte is among the trace_part bytes from k * trace_part on.
-inline constexpr u64 trace_part = 64 * 1024;  // a part is up to twice as long in JSON, and a message has at
-                                              // most 200 KiB
+/// Part k consists of the characters that begin within bytes k * trace_part to (k + 1) * trace_part - 1 of
+/// the file.
+// in JSON a part is up to twice as long, and a message has at most 200 KiB
+inline constexpr u64 trace_part = 64 * 1024;
 struct trace_file_answer {
     u64 id = 0;
     bool records = false;

@@ -226,7 +226,8 @@ std::optional<cgroup_cpu_set> cgroups::cpu_set() const {
 u64 cgroups::throttled_ns() const {
     const cgroup_chain& c = chain(cgroup_controller::cpu);
     u64 sum = 0;
-    for (const std::string& folder : c.folders) {  // each cgroup counts only throttling by its own quota
+    // each cgroup counts only the throttling that its own quota has caused
+    for (const std::string& folder : c.folders) {
         const u64 own =
             number_in(folder + "/cpu.stat", c.v2 ? "throttled_usec" : "throttled_time").value_or(0);
         sum += c.v2 ? own * 1000 : own;

@@ -76,8 +76,8 @@ private:
                            ///< cgroup2 is not mounted
 };
 
-/// Number of threads that can compute concurrently: the number of processors in this process's affinity mask,
-/// or the CPU quota of its cgroups (rounded up), whichever is smaller. At least 1.
+/// Number of threads that can compute concurrently: the smaller of two numbers, the processors in this
+/// process's affinity mask and the CPU quota of its cgroups (rounded up). At least 1.
 [[nodiscard]] unsigned usable_cores() noexcept;
 /// The same as usable_cores(), but without considering the quota.
 [[nodiscard]] unsigned affine_cores() noexcept;

@@ -21,7 +21,7 @@ bool nests_deeper(std::string_view text, u32 limit) noexcept {
         const char c = text[k];
         if (in_string) {
             if (c == '\\')
-                ++k;  // skips the next character, which is escaped and does not end the string
+                ++k;  // skips the next character, because it is escaped and does not end the string
             else
                 in_string = c != '"';
         } else if (c == '"') {

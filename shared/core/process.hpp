@@ -30,9 +30,9 @@ void prepare_process_limits();
 [[nodiscard]] int after_output(int code) noexcept;
 
 // Signals that were already ignored when a program started: by `nohup` (SIGHUP), by `trap ''` in a shell, or
-// as a background job of a shell without job control (SIGINT, SIGQUIT). Such a signal stays ignored: the
-// program neither handles nor blocks it. (A blocked signal is queued even if it is ignored, so a signalfd
-// would read it.)
+// as a background job of a shell without job control (SIGINT, SIGQUIT). A signal that was ignored stays
+// ignored: the program neither handles nor blocks it. (A blocked signal is queued even if it is ignored, so a
+// signalfd would read it.)
 // Any thread may call these functions. No function here changes an inherited disposition of SIG_IGN.
 
 /// Returns true if the signal's disposition is SIG_IGN. To be called before the program itself ignores the

@@ -1,10 +1,10 @@
 #pragma once
-// Detects the time in which this process did not run: it was stopped by a signal or frozen by its control
-// group, the machine was suspended, or no processor was left for it. A deadline for another process counts
-// only time in which the observer ran, because both processes may have been stopped, and because messages
-// that arrived meanwhile have not been read. A pause that is shorter than longest_ns counts as running time.
-// The supervisor, which also excludes the time of a CPU quota, uses supervisor/processes/cgroup_watch.hpp
-// instead.
+// Detects the time in which this process did not run, because it was stopped by a signal or frozen by its
+// control group, because the machine was suspended, or because no processor was free for it. A deadline for
+// another process counts only time in which the observer ran, because both processes may have been stopped,
+// and because messages that arrived meanwhile have not been read. A pause that is shorter than longest_ns
+// counts as running time. The supervisor, which also excludes the time of a CPU quota, uses
+// supervisor/processes/cgroup_watch.hpp instead.
 
 #include <algorithm>
 #include <atomic>

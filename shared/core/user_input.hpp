@@ -22,8 +22,8 @@ namespace carousel {
 /// a percent sign. If a program prepends a folder to a pattern that the user wrote, it must convert the
 /// folder with this function, because the folder is not a pattern.
 [[nodiscard]] std::string as_pattern(std::string_view text);
-/// If the pattern has no placeholder for a number, returns the text that the pattern stands for. If it has
-/// one, returns nothing.
+/// If the pattern has no placeholder for a number, returns the text for which the pattern stands. If it has a
+/// placeholder, returns nothing.
 [[nodiscard]] std::optional<std::string> literal_text(std::string_view pattern);
 /// Returns the pattern as an absolute path without "." and ".."; percent signs of the working directory are
 /// escaped.

@@ -125,8 +125,8 @@ class event {
 public:
     using handle = std::array<std::byte, 64>;
     virtual ~event() = default;
-    /// Enqueues the event on `on`, after all work that was enqueued there so far. `tag` names the job; the
-    /// CPU backend stores it (release) in the shared word.
+    /// Enqueues the event on `on`, after all work that was enqueued on this queue so far. `tag` names the
+    /// job; the CPU backend stores it (release) in the shared word.
     virtual void record(queue& on, u64 tag) = 0;
     /// True when all work before the last record() is complete, or if record() was never called. Throws
     /// cuda_error if the device has failed, or error if a CPU task has failed; such a failure is permanent.

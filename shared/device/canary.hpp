@@ -7,8 +7,8 @@
 // frame, so a byte that changes while the slot is free is detected when the slot's next frame is checked. The
 // pattern is not a secret: it detects mistakes, not malice. A wild write that happens to write the pattern's
 // own value changes nothing and is not detected. A write that skips all 64 KiB is not detected either. If a
-// write covers the whole canary and continues, it has already damaged the next slot when it is detected; the
-// readers of the next slot detect this by its status word.
+// write covers the whole canary and continues into the next slot, that slot is already damaged when the check
+// detects the write; the readers of that slot detect the damage by its status word.
 
 #include <bit>
 #include <span>

@@ -4,8 +4,9 @@
 // next holder and sends the memory to that holder.
 //
 // If the process crashes, words with its epoch remain; the holder repairs these words after the fence. If the
-// process exits normally, it first unmaps the memory and then reports this to the holder. The report also
-// serves as the fence, unless kernels of this process may still run (fence_by_exit).
+// process exits normally, it first unmaps the memory and then reports to the holder that the memory is
+// unmapped. The report also serves as the fence, unless kernels of this process may still run
+// (fence_by_exit).
 //
 // Any thread may call these functions; place() sends one request at a time, guarded by a mutex that is local
 // to this process.

@@ -19,8 +19,8 @@
 // Memory order: the word is changed by CAS (acq_rel) after the CAS that took the permit; the stream's wait
 // reads the word before the stream's next kernel. The deadline is stored before PENDING, and the holder reads
 // the deadline after the word. So if a process reads the word and then the deadline, it reads either the
-// deadline of that word, or a later deadline of another generation; in the latter case the CAS of this
-// process fails.
+// deadline of that word, or a later deadline of another generation. If it has read a later deadline, its CAS
+// fails.
 
 #include <optional>
 

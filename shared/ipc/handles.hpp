@@ -73,8 +73,8 @@ private:
 };
 
 /// Permits, granted in the order of the requests. A waiter that dies is removed from the line. If the waiter
-/// at the head of the line is stopped while a permit is free, it is passed over after half a second; it
-/// enters the line again when it resumes.
+/// at the head of the line is stopped while a permit is free, this waiter is passed over after half a second;
+/// when the waiter resumes, it enters the line again.
 class shared_semaphore : public primitive {
 public:
     /// Throws timed_out, which names the processes that hold the permits.
@@ -153,8 +153,8 @@ protected:
     [[nodiscard]] u64 lease_bytes(void* element, nanoseconds timeout);
 };
 
-/// A leased element: call commit() after processing it. Destroying it without commit(), or the death of the
-/// process, returns it to the queue.
+/// A leased element: call commit() after processing it. If the object is destroyed without commit(), or if
+/// the process dies, the element returns to the queue.
 class lease_base : public held {
 public:
     lease_base(lease_base&&) noexcept = default;
@@ -202,8 +202,8 @@ protected:
     [[nodiscard]] bool take_dead_letter_bytes(void* task);
 };
 
-/// A claimed task: call commit() when the task is done. Destroying it without commit(), or the death of the
-/// process, counts as a failed attempt.
+/// A claimed task: call commit() when the task is done. If the object is destroyed without commit(), or if
+/// the process dies, a failed attempt is counted.
 class task_base : public held {
 public:
     task_base(task_base&&) noexcept = default;

@@ -359,8 +359,8 @@ void holder::welcome(pending_connection& g, const client_id& c, shm::unique_fd p
         std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),
         clients_.end());
     clients_.push_back({c.entry, c.epoch, std::move(pidfd), std::move(g.socket)});
-    // If the client does not receive this message, it closes its socket, and its entry is freed when its
-    // process ends.
+    // If the client does not receive this message, the client closes its socket, and the client's entry is
+    // freed when its process ends.
     (void)shm::send_message(clients_.back().socket.get(), reply.dump(), fds);
 }
 

@@ -2,8 +2,8 @@
 // The holder of a space: it owns the memory, attaches clients, detects their deaths, and repairs after the
 // fence.
 //
-// If a client dies, its socket is closed, and its entry becomes DEAD. When its pidfd reports its exit, its
-// entry becomes FENCED; this also happens when the client has reported that it no longer maps the space. Then
+// If a client dies, its socket is closed, and its entry becomes DEAD. The entry becomes FENCED when the
+// client's pidfd reports its exit, or when the client has reported that it no longer maps the space. Then
 // every primitive is repaired, and the client's entry becomes FREE. If a process has closed its socket and
 // still runs, its entry stays DEAD, and the process keeps the objects that it holds, until it exits or
 // reconnects.

@@ -222,7 +222,8 @@ void gather_named(queue_block& b, std::vector<block_ref>& named) {
         const cell_state s = cell_word::of(load(b.cell()[k])).state;
         if (s != cell_state::ready && s != cell_state::leased) continue;
         // While the element is read, a consumer may free the cell, and a producer may write it again. In this
-        // case the block has a live owner, so the CAS of the repair fails, whatever value is read here.
+        // case the block has a live owner, so the CAS of the repair fails, even if the value that is read
+        // here is wrong.
         block_ref r;
         std::memcpy(&r, b.element(k), sizeof r);
         named.push_back(r);

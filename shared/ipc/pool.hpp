@@ -9,11 +9,11 @@
 //               never matches
 // Allocation is first fit. A client claims the first unit of a block, then the others in ascending order; it
 // frees them in descending order, the first unit last. So as long as any unit belongs to a block, the block's
-// first unit shows this. The block's length need not be stored: the block contains all consecutive units that
-// name its first unit. There is no list and no lock: at every instant the FREE units are the free room. A
-// crash during a claim or a release leaves a first unit that is CLAIMING or LEAVING, and some of its BODY
-// units; the repair frees these units. If two claims overlap, they collide at one unit: the claim that finds
-// this unit taken gives its units back and continues the search after it.
+// first unit shows that the block exists. The block's length need not be stored: the block contains all
+// consecutive units that name its first unit. There is no list and no lock: at every instant the FREE units
+// are the free room. A crash during a claim or a release leaves a first unit that is CLAIMING or LEAVING, and
+// some of its BODY units; the repair frees these units. If two claims overlap, they collide at one unit: the
+// claim that finds this unit taken gives its units back and continues the search after this unit.
 // clang-format off
 // step                          | a crash right after it leaves            | repaired by
 // a serial is drawn             | a number that no block has               | not needed

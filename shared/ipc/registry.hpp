@@ -6,9 +6,9 @@
 //
 // DEAD: the client's connection has ended; the client keeps the objects that it holds, because it may still
 // run.
-// FENCED: the client's pidfd has reported its exit, or the client itself has reported that nothing of the
-// space is mapped there any more. The client's state is repaired only after that, and the entry is FREE only
-// after all repairs are done.
+// FENCED: the client's pidfd has reported its exit, or the client itself has reported that it maps nothing of
+// the space any more. The client's state is repaired only after that, and the entry is FREE only after all
+// repairs are done.
 //
 // clang-format off
 // step                      | a crash of the holder right after it leaves     | repaired by

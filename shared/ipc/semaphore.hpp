@@ -20,11 +20,11 @@
 //
 // A client in the line that is stopped or slow would withhold a permit from all later waiters. So the first
 // waiter is passed over when it has left a free permit unused for line_patience_ns: a client that detects
-// this moves the waiter's place to the next lap. At its next check, the late client finds that its place has
-// moved to another lap, and takes a new ticket. Only fairness depends on this time limit: a permit is always
-// taken by the CAS of its word, whether or not the client is in the line. If the late client wakes between
-// its check and that CAS, it still takes the permit, and a later client may get its permit one place too
-// early.
+// such a waiter moves the waiter's place to the next lap. At its next check, the late client finds that its
+// place has moved to another lap, and takes a new ticket. Only fairness depends on this time limit: a permit
+// is always taken by the CAS of its word, whether or not the client is in the line. If the late client wakes
+// between its check and that CAS, it still takes the permit, and a later client may get its permit one place
+// too early.
 //
 // clang-format off
 // step                          | a crash right after it leaves             | repaired by

@@ -55,7 +55,8 @@ BOOST_DESCRIBE_STRUCT(space_view, (),
 [[nodiscard]] space_view view_of(space_block& s);
 
 [[nodiscard]] nlohmann::json to_json(const space_view& v);
-/// A value that is missing or of another type keeps its default, because another program wrote the text.
+/// A value that is missing or has another type keeps its default, because the text comes from another
+/// program.
 [[nodiscard]] space_view read_view(const nlohmann::json& j);
 
 // ---- the messages

@@ -29,8 +29,8 @@ struct found_space {
 [[nodiscard]] std::vector<found_space> spaces_here();
 /// Returns nothing if there is no space of that name.
 [[nodiscard]] std::optional<found_space> find_space(const std::string& name);
-/// Queries the holder. Throws shm_error if there is no reply within a second, or if the reply is not a
-/// holder's.
+/// Queries the holder. Throws shm_error if there is no reply within a second, or if the reply is not the
+/// reply of a holder.
 [[nodiscard]] space_view inspect_space(const found_space& s);
 /// Removes the folder of a dead space. Takes the folder's lock first, and checks again that the space is
 /// dead. Returns "", or the reason why the folder remains.

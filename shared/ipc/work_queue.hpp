@@ -77,8 +77,8 @@ public:
     bool commit(const claimed_task& t);
     /// Counts a failed attempt: the task waits again, or becomes a dead letter.
     bool fail(const claimed_task& t);
-    /// Copies a dead letter and removes it; a crash in between leaves it in the queue. Returns nothing if
-    /// there is none.
+    /// Copies a dead letter and removes it; a crash between the two steps leaves the dead letter in the
+    /// queue. Returns nothing if there is none.
     [[nodiscard]] std::optional<claimed_task> take_dead_letter(void* task);
 
     [[nodiscard]] task_fate fate(const task_name& t) const;

@@ -185,9 +185,9 @@ private:
 
 // The claims of a sink: the frames that must be delivered to it. The file of claims is the only record of
 // which sinks must get which frames. A sink has a claim on every frame, except on ranges of frames that
-// bypass it according to its own rule:
+// bypass the sink according to one of these rules:
 //   - a sink that may miss frames (group = "latest", or a port with vacant = "skip"): it never has a claim;
-//   - an optional sink that has failed: it has no claim until it is started again;
+//   - an optional sink that has failed: this sink has no claim until it is started again;
 //   - a sink with `every` = N: it has a claim only on frames whose number is a multiple of N.
 // A frame without a claim is neither awaited nor lost. The supervisor (stores/ledger_store.hpp) sets the
 // claims and is the only writer. The supervisor, its successor, the report, and the stage that acknowledges

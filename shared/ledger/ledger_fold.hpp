@@ -20,9 +20,9 @@
 // two accounts count as lost. Delivered output is not affected: a sink's own files are independent. A reader
 // that runs concurrently with a fold reads the account before and after the records, and starts again if the
 // account has changed. Only frames that have a mark, or on which the sink has no claim (ledger.hpp), are
-// folded: a folded frame can no longer be lost. A folded frame cannot be repeated either, as long as more
-// frames are kept than fit in a window. (A second commit of a folded frame would not be detected.) If the
-// file system cannot punch holes, the file keeps its size, and the account is the same.
+// folded: a folded frame can no longer be lost. A folded frame cannot be repeated either, as long as the
+// number of frames that are kept exceeds the window. (A second commit of a folded frame would not be
+// detected.) If the file system cannot punch holes, the file keeps its size, and the account is the same.
 
 #include <memory>
 #include <string>

@@ -45,7 +45,8 @@ struct parameter {
     /// mouse), "direction" (a unit vector; values are normalised when they are set), "hidden" (no control;
     /// available in files and in `carousel set`). "": a plain control.
     std::string role = {};
-    std::string below = {};  ///< name of a field whose value must be larger than that of this field
+    /// name of another field, whose value must be larger than the value of this field
+    std::string below = {};
     std::vector<std::string> choices = {};
     bool operator==(const parameter&) const = default;
 };

@@ -56,7 +56,7 @@ std::string utc_now() {
     return text;
 }
 
-/// Returns, for each sink with a ledger, the deliveries that the ledger's file alone proves.
+/// Returns, for each sink with a ledger, the deliveries that can be proved from the ledger's file alone.
 json sinks_of(const std::string& run_folder, u64 first) {
     constexpr std::string_view head = "ledger-", ending = ".bin";
     json sinks = json::array();

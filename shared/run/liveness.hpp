@@ -1,11 +1,11 @@
 #pragma once
-// Liveness of a run: whether it has a supervisor, whether its stages continue alone, or whether and how it
-// has ended. `ps`, `down`, `clean`, the start of a run and the observers all use this check. The absence of a
-// sign of life (a heartbeat, a pid of another namespace) never counts as death: `liveness::over` is proven by
-// the run's locks, which the kernel keeps as long as the run's processes are alive. The supervisor holds the
-// exclusive lock of the run's folder. Stages hold shared locks on the folder's lock file
-// (shm/runtime_folder.hpp) and on the control block (shm/segment.hpp; a container may have a separate
-// /dev/shm). A port's program holds the flock() of its own file, FOLDER/port-SEAT-EPOCH.lock.
+// Liveness of a run: whether the run has a supervisor, whether its stages continue without one, and whether
+// and how the run has ended. `ps`, `down`, `clean`, the start of a run and the observers all use this check.
+// The absence of a sign of life (a heartbeat, a pid of another namespace) never counts as death:
+// `liveness::over` is proven by the run's locks, which the kernel keeps as long as the run's processes are
+// alive. The supervisor holds the exclusive lock of the run's folder. Stages hold shared locks on the
+// folder's lock file (shm/runtime_folder.hpp) and on the control block (shm/segment.hpp; a container may have
+// a separate /dev/shm). A port's program holds the flock() of its own file, FOLDER/port-SEAT-EPOCH.lock.
 // Read-only. A run is identified by (folder, run id), because the same folder may belong to several runs, one
 // after the other. May be called from any process of the user, on any thread.
 

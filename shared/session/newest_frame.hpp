@@ -25,8 +25,8 @@ namespace carousel::session {
 // read belongs to the frame only if release() returns `whole`. The lease may have been revoked in the
 // meantime, because the reader was too slow; and a status word or a header that does not match means that
 // another process has written to the slot. Not thread-safe: one thread at a time. Crash: a dead or stopped
-// process leaves a lease. A process that finds this lease too old revokes it, or the supervisor revokes it
-// when it frees the place in the group (ring/latest.hpp).
+// process leaves a lease. The lease is revoked by a process that finds it too old, or by the supervisor when
+// the supervisor frees the place in the group (ring/latest.hpp).
 
 enum class read_result : u8 {
     whole,

@@ -350,7 +350,7 @@ std::string describe_exit_note(u64 note) {
                            : fmt::format("signal {}", decoded.signal);
 }
 
-// Makes one store, so an observer reads either that the run has not ended, or its complete exit code.
+// Makes one store, so an observer reads either that the run has not ended, or the run's complete exit code.
 void note_end(shm::control_block& c, int exit_code) noexcept {
     const u64 pid = c.supervisor.load(std::memory_order_relaxed) & 0xFFFF'FFFFU;
     c.supervisor.store(pid | end_mark(static_cast<u8>(exit_code)), std::memory_order_release);

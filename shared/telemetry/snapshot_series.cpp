@@ -165,7 +165,7 @@ void timeline::feed_jobs(const snapshot& s) {
     for (const job_view& j : s.jobs) {
         if (j.stage >= bars_.size() || j.process_since_ns == 0) continue;
         frame_bar& b = bar_of(j.stage, j.ring_sequence);
-        // the bar already has the later data of the slot's header
+        // the bar already has data from the slot's header, which is newer
         if (b.committed_ns >= j.process_since_ns) continue;
         b.claimed_ns = b.claimed_ns == 0 ? j.process_since_ns : std::min(b.claimed_ns, j.process_since_ns);
         b.submitted_ns = j.submitted_since_ns;

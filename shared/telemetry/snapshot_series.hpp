@@ -98,7 +98,7 @@ private:
     std::deque<restart_mark> marks_;
 };
 
-// The last frames as bars per stage: the times when a stage claimed a frame, had submitted it, and found it
+// The last frames as bars per stage: the times at which a stage claimed a frame, submitted it, and found it
 // complete. The bars are collected from the slots' headers and from the jobs in progress, over successive
 // snapshots; a frame that appeared and disappeared between two snapshots is missing, which is acceptable for
 // a drawing of the last frames. One thread per object.

@@ -57,7 +57,7 @@ struct trace_content {
 struct trace_summary {
     u64 frames = 0;           ///< number of frames that passed every stage within the trace
     u64 first = 0, last = 0;  ///< their sequences
-    /// number of bars that are missing for these frames in blocking stages: 0 unless records were lost
+    /// number of bars of these frames that are missing in blocking stages; 0 if no records were lost
     u64 missing = 0;
     u64 lost_attempts = 0;  ///< number of attempts whose work was discarded by a death
     u64 deaths = 0;         ///< number of deaths between the start and the end of the recording

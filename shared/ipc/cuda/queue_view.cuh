@@ -8,8 +8,8 @@
 
 namespace carousel::ipc {
 
-/// The longest time for which a kernel waits for another process, whatever timeout is requested. This limit
-/// is needed because, if the GPU is time-sliced, the other process doesn't run while the kernel waits.
+/// The longest time for which a kernel waits for another process, even if a longer timeout is requested. This
+/// limit is needed because, if the GPU is time-sliced, the other process doesn't run while the kernel waits.
 inline constexpr u64 longest_kernel_wait_ns = 100'000'000;
 
 /// An element that the process has leased. A later kernel of the process may commit it.

@@ -1,5 +1,6 @@
 #pragma once
-// Repairs the words of a space that are in GPU memory. A repair process does this (ipc/gpu_repair.hpp).
+// Repairs the words of a space that are in GPU memory. The repair runs in a repair process
+// (ipc/gpu_repair.hpp).
 
 #include <cstddef>
 #include <vector>

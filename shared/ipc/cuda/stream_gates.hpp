@@ -47,8 +47,8 @@ public:
                                                        const std::string& name);
     /// In stream order.
     void release(const std::shared_ptr<stream_wait>& w, cudaStream_t stream);
-    /// Gives the permit back at once if it is granted. If it is not granted yet, gives it back as soon as it
-    /// is.
+    /// Gives the permit back at once if it is granted. If the permit is not granted yet, gives it back as
+    /// soon as it is granted.
     void drop(const std::shared_ptr<stream_wait>& w);
     /// For kernels.
     [[nodiscard]] const u32* word_of(const stream_wait& w) const;

@@ -78,7 +78,7 @@ protected:
 /// A queue in GPU memory, without its type.
 class gpu_queue_base : public gpu_primitive {
 public:
-    /// Copies the queue's words to the host and counts them there; does not wait for any kernel.
+    /// Copies the queue's words to the host and counts them on the host; does not wait for any kernel.
     [[nodiscard]] gpu_queue_state state() const;
 
 protected:
@@ -102,7 +102,7 @@ private:
 /// A work queue in GPU memory, without its type.
 class gpu_work_queue_base : public gpu_primitive {
 public:
-    /// Copies the queue's words to the host and counts them there; does not wait for any kernel.
+    /// Copies the queue's words to the host and counts them on the host; does not wait for any kernel.
     [[nodiscard]] gpu_work_state state() const;
 
 protected:
