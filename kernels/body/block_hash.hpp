@@ -23,10 +23,10 @@
 // because all later steps of that column are one-to-one functions. Therefore it also changes the hashes of
 // the block and of the plane, except with probability 2^-64. A term that depends on the column, the block or
 // the length is added before each mix, so that the hash distinguishes equal data in different columns or
-// blocks, or of different lengths. The sums are independent of order, so lanes, blocks and threads may be
-// added in any order. The hash does not protect against an adversary. Reasons for 4096 bytes: a 720p picture
-// then has 900 blocks, which keep a large GPU busy, and the work per block in addition to its steps (32
-// mixes for 512 words) is small on both devices.
+// blocks, or of different lengths. The sums are independent of order, so the values of lanes, blocks and
+// threads may be added in any order. The hash does not protect against an adversary. Reasons for 4096 bytes:
+// a 720p picture then has 900 blocks, which keep a large GPU busy, and the work per block in addition to its
+// steps (32 mixes for 512 words) is small on both devices.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"

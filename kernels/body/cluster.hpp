@@ -96,8 +96,8 @@ struct corners3d {
 
 /// Stores a cluster's vertex list in `numbers` (u16[cluster_vertices]: vertex numbers in ascending order,
 /// each minus the first vertex number). For each corner of the cluster's triangles, stores in `corners` the
-/// position of its vertex in that list. Stores no list (all zero) if an index is out of range, or if the
-/// vertices are too many or too far apart.
+/// position of the corner's vertex in that list. Stores no list (all zero) if an index is out of range, or
+/// if the vertices are too many or too far apart.
 CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bounds& bounds, u16* numbers,
                                      u32* corners) {
     const u32 begin = cluster * cluster_triangles,

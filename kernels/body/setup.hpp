@@ -174,7 +174,7 @@ template <typename Int>
                                                                          // bound is used
 }
 
-/// Returns the upper half of the visibility key, which is smaller for a nearer pixel.
+/// Returns the upper half of the visibility key; a nearer pixel has a smaller value.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 depth_bits(const depth_plane& d, f32 eb, f32 ec) {
     const f32 z = fma_(ec * d.inverse_area, d.to_c, fma_(eb * d.inverse_area, d.to_b, d.wa));
     return ~bits_of(positive_(z));

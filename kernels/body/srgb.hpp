@@ -14,7 +14,8 @@ struct srgb_tables {
     u8 encode[encode_entries];
 };
 
-/// Computes x^2.4 for 0 < x <= 1 as x^2 times the fifth root of x^2, which is computed by Newton's method.
+/// Computes x^2.4 for 0 < x <= 1 as x^2 times the fifth root of x^2. The root is computed by Newton's
+/// method.
 constexpr f64 power_2_4(f64 x) {
     const f64 square = x * x;
     f64 root = 1.0;

@@ -28,7 +28,7 @@ CAROUSEL_FORCE bool none_negative(f64 a, f64 b, f64 c) { return (a >= 0) & (b >=
 
 /// Rasterises the box of one triangle, 16 pixels of a row at a time. `Int` is the type of edge_functions: i32
 /// or f64. An f64 can represent the value of every edge exactly (50 bits) and is converted to the same float
-/// as an integer; unlike 64-bit integers it has vector instructions even below AVX-512.
+/// as the integer. Unlike 64-bit integers, f64 has vector instructions even below AVX-512.
 template <typename Int>
 CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t, const pixel_box& box,
                                 u32 id) {

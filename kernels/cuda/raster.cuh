@@ -123,7 +123,8 @@ __device__ __forceinline__ bool needs_clip(const fetched& f) {
     return ((f.v[0].outcode | f.v[1].outcode | f.v[2].outcode) & out_needs_clip) != 0;
 }
 
-/// The clipped polygon of a triangle for which fetch() returned valid; returns its number of corners.
+/// Computes the clipped polygon of a triangle for which fetch() returned valid; returns the polygon's number
+/// of corners.
 __device__ __noinline__ u32 clipped_polygon(const raster_args& a, u32 id,
                                             clip_vertex (&polygon)[max_clipped_vertices]) {
     const u32 instance = id / a.mesh.counts.triangle_count, triangle = id % a.mesh.counts.triangle_count;

@@ -52,7 +52,7 @@ struct link_settings {
 /// Bytes that a link transfers per frame of this format: a slot without its leading status word.
 [[nodiscard]] u64 payload_bytes(const frame_format& format);
 inline constexpr u64 before_payload = ring::plane_alignment;
-/// Returns a hello in which the fields that both sides compare are set.
+/// Returns a hello with values for the fields that both sides compare.
 [[nodiscard]] hello hello_of(const frame_format& format, const parameter_schema& parameters);
 
 // Common part of both ends of a link: settings, token and format of the frames.

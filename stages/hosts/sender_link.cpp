@@ -81,8 +81,8 @@ bool sender_link::over(u64 ring_sequence) const {
 }
 
 // The link's thread iterates several times per frame. If it woke all waiters each time, this would take a
-// fifteenth of the link's CPU time. So it wakes a waiter only when that waiter's condition is met, and only
-// once.
+// fifteenth of the link's CPU time. So the thread wakes a waiter only when the waiter's condition is met,
+// and only once.
 void sender_link::wake_released_waiters() {
     for (const auto& [ring_sequence, waiter] : waiting_)
         if (over(ring_sequence)) waiter->notify_one();

@@ -26,8 +26,7 @@ struct lease {
 
     u64 frame_number = 0;
     bool ended = false;
-    u32 arrays = 0;                ///< number of arrays that were made from its planes and are not released
-                                   ///< yet
+    u32 arrays = 0;  ///< number of arrays that were made from the frame's planes and are not released yet
     bool exported_by_cai = false;  ///< a plane was exported by __cuda_array_interface__; arrays made in this
                                    ///< way aren't counted
     std::string last_plane;        ///< the plane from which an array was last made, for the message

@@ -20,8 +20,8 @@ struct configuration_object {
     [[nodiscard]] const settings& own() const { return *with->settings; }
 };
 
-/// Calls `f`. A wrong key or value is raised in Python as carousel.SettingsError(key, message), so that its
-/// place in the file can be reported.
+/// Calls `f`. A wrong key or value is raised in Python as carousel.SettingsError(key, message), so that the
+/// place of the key in the file can be reported.
 template <typename F>
 auto as_settings_error(F&& f) {
     try {

@@ -19,8 +19,8 @@ public:
     delivered(const shm::control_block& c, std::string runtime_directory, u64 first)
         : control_(&c), directory_(std::move(runtime_directory)), below_(first) {}
 
-    /// Returns a sequence number: every frame below it is recorded in the ledgers of all sinks that have a
-    /// claim on that frame. Never decreases. As long as a sink that has a claim has not begun, no frame
+    /// Returns a sequence number below which every frame is recorded in the ledger of each sink that has a
+    /// claim on the frame. Never decreases. As long as a sink that has a claim has not begun, no frame
     /// counts as delivered. As long as no sink has a claim, the returned number does not change. Throws
     /// output_error.
     [[nodiscard]] u64 below();

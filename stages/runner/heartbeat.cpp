@@ -10,9 +10,9 @@
 namespace carousel::stages {
 namespace {
 constexpr int beat_ms = 50;
-/// A process that holds the run's lock is about to take the run over. This takes time on a busy machine,
-/// because the process queries all programs for their outputs. But if that process is stopped, it must not
-/// keep the stages alive forever.
+/// A process that holds the run's lock is about to take the run over. The takeover takes time on a busy
+/// machine, because the process queries all programs for their outputs. But if that process is stopped, it
+/// must not keep the stages alive forever.
 constexpr u64 lock_patience_ns = 60 * ns_per_s;
 }  // namespace
 

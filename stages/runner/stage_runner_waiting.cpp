@@ -137,7 +137,7 @@ bool stage_runner::due(u32 seen) {
     const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
     if (next <= now) return true;
     const u64 rest = std::min(next - now, shm::max_sleep_ns);
-    if (sampled_inputs_)  // waits for the doorbell too, because new frames of sampled inputs ring it
+    if (sampled_inputs_)  // also waits for the doorbell, because new frames of sampled inputs ring it
         shm::wait(worker_.stage().doorbell, seen, rest);
     else
         std::this_thread::sleep_for(std::chrono::nanoseconds(rest));

@@ -13,12 +13,12 @@
 //
 // Incarnations. A port joins the run by the socket in the run's folder and needs no other resource of the
 // machine, so it also works from another PID namespace and in a container that has that folder. The run never
-// signals or kills the program, and no call here ends it. A program that keeps a frame longer than
-// frame_timeout_ms (for its first frame first_frame_timeout_ms, 30 s), or is stopped for that time, is
-// fenced: its seat is given to another program, its later commits are refused (port_revoked), and buffers
-// that it may still write to are quarantined until it releases them. next() takes the seat again if it is
-// free. After the death of the supervisor, the current frame can be committed, and next() waits up to wait_s
-// for the next supervisor and takes the seat again.
+// signals or kills the program, and no function of a port ends the program. A program that keeps a frame
+// longer than frame_timeout_ms (for its first frame first_frame_timeout_ms, 30 s), or is stopped for that
+// time, is fenced: its seat is given to another program, its later commits are refused (port_revoked), and
+// buffers that it may still write to are quarantined until it releases them. next() takes the seat again if
+// it is free. After the death of the supervisor, the current frame can be committed, and next() waits up to
+// wait_s for the next supervisor and takes the seat again.
 //
 // A program has one frame at a time. commit() returns when the frame is committed: after the work on its
 // queue() and, for a reader, after its record in the run's ledger. commit() must be called before the next

@@ -1,7 +1,7 @@
 #pragma once
 // A custom stage: reads a picture, writes the sharpened picture. Start from this file.
-// Settings: strength, the factor by which the difference from the surrounding pixels is multiplied before it
-// is added [0.5].
+// Settings: strength, the factor by which the difference from the surrounding pixels is multiplied before
+// this difference is added [0.5].
 
 #include <carousel/stage.hpp>
 

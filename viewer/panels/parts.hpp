@@ -41,7 +41,7 @@ void draw_notes(const picture_model& p, const picture_place& at, ImDrawList* d);
 /// Returns the colour of a state: good for "running", bad for "failed", and so on.
 [[nodiscard]] ImU32 state_color(const std::string& state);
 /// Draws one bar with three shares of the time: busy, waiting for input, waiting for output. The rest of the
-/// bar is idle time or not yet counted.
+/// bar is idle time, or time that is not counted yet.
 void draw_shares(const telemetry::stage_shares& t);
 /// Draws the text right-aligned in the next column. If `color` is 0, uses the text colour.
 void number_cell(const std::string& text, ImU32 color = 0);

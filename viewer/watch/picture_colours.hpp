@@ -65,7 +65,7 @@ struct picture_scale {
 /// CPU must be able to read; `used`: the part of the picture that is in use; the other part is drawn black.
 picture_scale to_rgba(const plane_picture& p, const std::byte* from, std::byte* to,
                       const picture_style& style = {}, picture_part used = {});
-/// Draws the unused part of a picture, which already consists of RGBA8 pixels, black.
+/// Paints the unused part of a picture black. The picture already consists of RGBA8 pixels.
 void blacken_unused(u32 width, u32 height, picture_part used, std::byte* rgba);
 
 /// Returns the exact value of a pixel as text: "1.25", "R 12 G 13 B 14 A 255", "Y 16 U 128 V 128".

@@ -1,7 +1,7 @@
 #pragma once
 // Takes the newest picture of a run for display, from one ring, or from two rings to be shown side by side.
-// The tap's thread sleeps on a doorbell of the ring. After the window has shown the last frame, the thread
-// takes the newest frame as soon as it appears, because a frame may stay in the ring for only a fraction of a
+// The tap's thread sleeps on a doorbell of the ring. After the window has shown a frame, the thread takes the
+// next new frame as soon as it appears, because a frame may stay in the ring for only a fraction of a
 // millisecond. The thread also computes the colours. The public functions must be called in the window's
 // thread. The constructor throws error if the supervisor does not answer, if there is no such picture, or if
 // this process does not have the device. poll() throws device_error if the GPU failed. Two pictures show the
@@ -93,7 +93,7 @@ public:
 
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
     [[nodiscard]] const plane_picture& picture() const noexcept { return picture_; }
-    /// Describes how a frame gets to the screen, and why no more direct way is used.
+    /// Describes how a frame gets to the screen, and why a more direct way is not used.
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] bool on_gpu() const noexcept { return interop_ != nullptr; }
     /// Moves the frame into the texture. Only for interop, and in the window's thread.
@@ -147,7 +147,7 @@ public:
     /// Returns the last complete frame as RGBA8, top row first; null if interop is used.
     [[nodiscard]] const std::byte* pixels() const noexcept;
     [[nodiscard]] bool on_gpu() const noexcept { return first_->on_gpu(); }
-    /// Describes how a frame gets to the screen, and why no more direct way is used.
+    /// Describes how a frame gets to the screen, and why a more direct way is not used.
     [[nodiscard]] const std::string& path() const noexcept { return first_->path(); }
     /// Returns the time from the lease of the shown frame in the ring to its release.
     [[nodiscard]] f64 copy_ms() const noexcept { return front_.frame[0].took_ms + front_.frame[1].took_ms; }

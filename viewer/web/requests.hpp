@@ -15,9 +15,10 @@
 namespace carousel::viewer::web {
 
 // The checks that a request passes before it is answered. The dashboard is for the users of this machine. If
-// a request's Host header is neither an IP address nor a name of this machine, it is the name of another site
-// that resolves to this machine's address (DNS rebinding). Such a request is refused, except for paths that
-// any monitoring system may read. Actions also need the token, which no other site knows (core/secret.hpp).
+// a request's Host header is neither an IP address nor a name of this machine, the header contains the name
+// of another site, which resolves to this machine's address (DNS rebinding). Such a request is refused,
+// except for paths that any monitoring system may read. Actions also need the token, which no other site
+// knows (core/secret.hpp).
 
 /// True if `host`, the value of the Host header, is an IP address, "localhost", this machine's own name or
 /// one of `names` (--http-host), with or without a port. Case is ignored.

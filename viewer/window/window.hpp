@@ -1,8 +1,8 @@
 #pragma once
 // The interface of the surfaces on which the viewer draws. There are three implementations: a GLFW window, an
 // offscreen GL surface (EGL without a display), and a null window (the panels are laid out, but not drawn).
-// Code that uses this interface is the same for each of them. Main thread only. An ImGui context is current
-// in every call; the GL context, if any, is current from make_* to the destructor.
+// Code that uses this interface is the same for all three. Main thread only. An ImGui context is current in
+// every call; the GL context, if any, is current from make_* to the destructor.
 
 #include <memory>
 #include <string>

@@ -58,7 +58,7 @@ public:
     };
 
     /// Throws config_error if no device has this address as its first address, if UCX cannot be set up on the
-    /// device, or if UCX cannot access GPU memory although that is required.
+    /// device, or if access to GPU memory is required and UCX does not have it.
     transport(events& to, const transport_options& how);
     ~transport();
     transport(const transport&) = delete;
@@ -102,7 +102,8 @@ void set_ucx_environment(char** argv);
 [[nodiscard]] std::string ucx_version();
 /// Description of this UCX: {"version", "cuda": whether it can access GPU memory on this machine, or null,
 /// "set": the UCX settings that these programs change, with the values that are the same for all links}.
-/// Probes devices of every kind, so it must be called only in a process that may hang.
+/// Probes devices of every kind and can hang while it does so: call it only in a process that is allowed to
+/// hang.
 [[nodiscard]] std::string ucx_json();
 
 }  // namespace carousel::hosts
