@@ -262,8 +262,8 @@ std::optional<block_damage> block_custodian::repair_words() {
         found};
 }
 
-// Repairs the parts that no process acts on. One check is enough: the copy is known to be correct, and no
-// other process writes to these parts.
+// Repairs the parts that no process acts on. One check is enough, because the copy is known to be correct,
+// and no other process writes to these parts.
 void block_custodian::repair_static_parts() {
     const std::vector<std::string> repaired = ring::repair_static(segment_->block(), *made_, what_is_known());
     if (repaired.empty()) return;

@@ -38,8 +38,9 @@ class counter_backup {
 public:
     /// Reads the counters. To be called about once per second.
     void sample(const shm::control_block& c, u32 stages);
-    /// To be called when the block was checked and is sound: the counts of torn frames up to now are valid.
-    /// Frames that are torn between this call and a rebuild are delivered again, so their counts are dropped.
+    /// To be called when the block was checked and is sound, which means that the counts of torn frames up to
+    /// now are valid. Frames that are torn between this call and a rebuild are delivered again, so their
+    /// counts are dropped.
     void accept(const shm::control_block& c, u32 stages) noexcept;
     /// Writes the saved counters into a new block that is not published yet.
     void restore(shm::control_block& fresh, const shm::control_block& old, u32 stages, bool untrusted);
@@ -70,7 +71,7 @@ public:
 
     /// True if a check is due.
     [[nodiscard]] bool due(u64 now) const noexcept { return now >= next_ns_; }
-    /// To be called after the death of a process: the next check is due now, or, if a series of checks is in
+    /// To be called after the death of a process: the next check is due now or, if a series of checks is in
     /// progress, after that series.
     void request_audit(u64 now) noexcept {
         audit_requested_ = seen_ != 0;

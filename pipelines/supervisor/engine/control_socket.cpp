@@ -75,8 +75,8 @@ void control_socket::read_connection(int fd) {
             drop(fd);
             return;
         }
-        // This is the only place that catches the errors of all kinds of messages: a broken or malicious peer
-        // loses its connection and has no other effect.
+        // This is the only place that catches the errors of all kinds of messages. A broken or malicious peer
+        // loses its connection, and has no other effect.
         try {
             handler_->on_message(*this, at->second, m);
         } catch (const std::exception& e) {

@@ -1,8 +1,8 @@
 #pragma once
 // The run's control socket: the listener and its connections. Connections are accepted from processes of the
 // same user. Every message is passed to a handler, and a connection is dropped when its peer disconnects.
-// Messages are interpreted in message_dispatch.hpp, not here. One thread; nothing blocks: a reply that its
-// client does not read is dropped.
+// Messages are interpreted in message_dispatch.hpp, not here. One thread. Nothing blocks, because a reply
+// that its client does not read is dropped.
 //
 // While no descriptor is left to accept a connection, clients wait in the queue. In that time the listener is
 // not watched, because it would wake this process continuously, and the connections of idle clients are

@@ -131,7 +131,7 @@ void engine::attach_extensions() {
     extensions_->each([this](run_extension& e) { e.attach(*this); });
 }
 
-// If run() has thrown, the processes have not ended yet: they are ended here.
+// If run() has thrown, the processes have not ended yet, so they are ended here.
 engine::~engine() {
     extensions_->each([](run_extension& e) { e.leave(); });
     if (!seats_.all_gone()) {

@@ -125,9 +125,9 @@ private:
 
 // Finds a frame that is lost on this host although another host still has it.
 
-/// Determines the lowest frame that a sink still has to deliver. Returns this frame if it is lost: no ring
-/// that the sink reads contains it any more. `made` holds the static parts of the block `c`;
-/// `find_undelivered` reads the ledgers. The processes may run during the call. Throws what
+/// Determines the lowest frame that a sink still has to deliver. Returns this frame if it is lost, which
+/// means that no ring that the sink reads contains the frame any more. `made` holds the static parts of the
+/// block `c`; `find_undelivered` reads the ledgers. The processes may run during the call. Throws what
 /// `find_undelivered` throws.
 [[nodiscard]] std::optional<telemetry::undelivered_frame> find_lost_frame(
     const run_setup& s, const shm::control_block& made, const shm::control_block& c,

@@ -201,8 +201,8 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
                     a.sum = std::move(sum);
                 else
                     a.passed_by = sum.passed;
-                // an unreadable ledger is not a reason to stop: the rest of the account and of the report is
-                // still useful
+                // an unreadable ledger is not a reason to stop, because the rest of the account and of the
+                // report is still useful
             } catch (const output_error& e) {
                 a.unreadable = e.what();
                 a.not_counted = "its ledger can't be read";

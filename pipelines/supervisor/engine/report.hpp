@@ -92,7 +92,7 @@ struct damage {
     u64 lost = 0, repeated = 0, torn = 0;
     [[nodiscard]] bool any() const noexcept { return lost + repeated + torn != 0; }
 };
-/// A tombstone frame: it reached a sink, or was dropped, without a picture.
+/// A tombstone frame, which reached a sink or was dropped without having a picture.
 struct dead_letter {
     u64 ring_sequence = 0;
     std::string stage, reason;  ///< "": unknown

@@ -1,5 +1,5 @@
-// run_pipeline(): from a checked pipeline to its report. Nothing is left over in any case: the engine ends
-// the processes and removes the shared memory, and the lock removes the folder.
+// run_pipeline(): from a checked pipeline to its report. Nothing is left over in any case, because the engine
+// ends the processes and removes the shared memory, and the lock removes the folder.
 #include "supervisor/engine/run.hpp"
 
 #include <fcntl.h>
@@ -175,7 +175,7 @@ pipeline plan_to_adopt(const std::optional<stored_identity>& kept, const pipelin
 }
 
 /// If this function throws, the stages are not affected: they wait for another supervisor with the same
-/// pipeline, and exit by themselves if none connects.
+/// pipeline, and exit by themselves if no such supervisor connects.
 void restore_identity(const std::optional<stored_identity>& kept, const run::record& existing,
                       const nlohmann::json& wanted, const plan_source& source, run_setup& s) {
     const auto compare = [&] {
@@ -271,9 +271,9 @@ int run_once(const pipeline& given, const run_options& given_options, variables&
     run_options o = given_options;
     const run_signals_blocked signals;
     arm_crash_points("supervisor");
-    // No process of this run may be in an MPS domain other than the run's own one: neither in the machine's
-    // default domain nor in one named by the user's environment. With a folder in which no daemon listens,
-    // CUDA creates a private context for the process.
+    // No process of this run may be in an MPS domain other than the run's own domain: neither in the
+    // machine's default domain, nor in a domain that the user's environment names. With a folder in which no
+    // daemon listens, CUDA creates a private context for the process.
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
     ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
     raise_file_limit();

@@ -61,8 +61,8 @@ public:
     // ---- transitions
     void begin_drain(const std::string& why);
     void end_now(const std::string& why);
-    /// To be called if the rebuild could not allocate memory: no process is started any more, and no process
-    /// is signalled either.
+    /// To be called if the rebuild could not allocate memory: after this call no process is started, and no
+    /// process is signalled.
     void abandon_rebuild();
     void begin_rebuild();
     /// To be called when the rebuilt block is in use.
@@ -72,7 +72,7 @@ public:
     void drain_again(bool end_is_fixed);
     /// To be called after a takeover if the dead supervisor had begun the stop.
     void adopt_drain(u64 now);
-    /// To be called when a frame has advanced: the time without progress restarts.
+    /// To be called when a frame has advanced: restarts the measurement of the time without progress.
     void note_move(u64 now) noexcept { moved_ns_ = now; }
 
     // ---- in each tick
@@ -84,8 +84,8 @@ public:
     /// rings, and cannot be made again.
     void note_lost_until(u64 frame) noexcept { lost_until_ = std::max(lost_until_, frame); }
     [[nodiscard]] u64 lost_until() const noexcept { return lost_until_; }
-    /// To be called when everything has ended: no stage of this run, and no extension, has anything left to
-    /// do.
+    /// To be called when everything has ended, which means that no stage of this run, and no extension, has
+    /// anything left to do.
     void finish() noexcept { over_ = true; }
     [[nodiscard]] bool is_over() const noexcept { return over_; }
     [[nodiscard]] run_outcome outcome() const;
@@ -132,8 +132,8 @@ public:
     /// claim (E2 of ring/PROTOCOL.md). The remote sender has sent all its frames, so `stage` has not leased a
     /// number for a frame that does not exist. A block that is being rebuilt starts with this END.
     void end(const std::string& stage, u64 at, const std::string& why);
-    /// To be called after a takeover: the dead supervisor may have saved the END without lowering it in the
-    /// block.
+    /// To be called after a takeover, because the dead supervisor may have saved END without lowering END in
+    /// the block.
     void adopt(u32 ended_by);
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
-// Rebuilds memory and words during a run. A rebuild has one of three causes. Memory of kind ipc belongs to a
-// process: if that process dies, running stages continue, but none of their successors could map the memory.
+// Rebuilds memory and words during a run. A rebuild has one of three causes. In the first case, the owner of
+// memory of kind ipc has died: running stages continue, but none of their successors could map the memory.
 // The other two causes are that the control block is damaged (block_custodian.hpp), or that no frame advances
 // and there is no reason for this (progress.hpp). All stages end, and the run continues at the first frame
 // that a sink lacks. The authoritative data are the sinks' ledgers and this process's own memory. The old

@@ -107,7 +107,7 @@ void coordinator::attend(event_loop&, host_orders& to, const std::string& run_id
         h->all_have_begun();
         try {
             if (std::optional<json> kept = saved_outcome(*h)) h->has_ended(std::move(*kept));
-        } catch (const json::exception&) {  // the saved result cannot be read: the host sends it again
+        } catch (const json::exception&) {  // if the saved result cannot be read, the host sends it again
         }
     }
 }
@@ -143,7 +143,7 @@ void coordinator::handle_message(remote_host& h, const msg::to_coordinator& m) {
     } else if (const auto* by_user = std::get_if<msg::interrupted>(&m)) {
         const std::string why = fmt::format("interrupted on host {}", h.spec().name);
         if (by_user->how == msg::end_kind::at_once) return orders_->end_at_once(why);
-        // already requested: the host sends this message to each coordinator that connects
+        // the end was already requested; the host sends this message to each coordinator that connects
         if (end_asked_) return;
         if (request_end(false)) return orders_->end_the_run(why + ": frames in flight are delivered");
         orders_->log_line(why + ": frames in flight are delivered");

@@ -128,7 +128,7 @@ command_action add_host_command(const command_parts& p) {
     p.app.add_option("--as", a->as, "The name of this machine in the file")->required()->type_name("HOST");
     // the process was started by `carousel run`: the token is on stdin
     p.app.add_flag("--launched", a->launched)->group("");
-    // the process was started by srun: it does not move into the background
+    // the process was started by srun, so it does not move into the background
     p.app.add_flag("--stay", a->stay)->group("");
     add_keys(p, a->keys);
     add_start_options(p, *a);

@@ -43,9 +43,10 @@ void hosts_extension::close() noexcept {
     run_ = nullptr;
 }
 
-// A partition that receives its frames from other hosts ends together with them: if it set END itself, it
-// would cut off frames that the other hosts have begun. A supervisor that takes this partition over sends the
-// request to the other hosts again, because those hosts may have died before they carried the request out.
+// A partition that receives its frames from other hosts ends together with these hosts. If the partition set
+// END itself, it would cut off frames that the other hosts have begun. A supervisor that takes this partition
+// over sends the request to the other hosts again, because those hosts may have died before they carried the
+// request out.
 bool hosts_extension::take_end_request(const std::string& why, bool leaving, bool may_wait) {
     if (leaving) {  // all stages of this host are done, so only the other hosts must end
         (void)hosts_->request_end(false);

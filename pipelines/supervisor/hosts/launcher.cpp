@@ -35,8 +35,8 @@ std::string last_line(std::string text) {
 launcher::launcher(const host_spec& host, const hosts_plan& plan, std::string token)
     : host_(host), file_(plan.file), token_(std::move(token)), words_(plan.words) {}
 
-// Does not wait for the launcher: a supervisor started by ssh continues by itself, and one started by srun
-// ends with this process.
+// Does not wait for the launcher, because a supervisor that was started by ssh continues by itself, and a
+// supervisor that was started by srun ends with this process.
 launcher::~launcher() {
     if (!runs_) return;
     if (host_.launcher == launcher_kind::slurm) return;

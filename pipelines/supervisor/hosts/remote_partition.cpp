@@ -173,7 +173,8 @@ void remote_partition::handle(const msg::hello& hello) {
     if (const std::string what = difference(hello.plan, plan_.plan); !what.empty())
         return refuse_coordinator(fmt::format("the coordinator's plan differs: {}", what),
                                   fmt::format("its plan differs: {}", difference(plan_.plan, hello.plan)));
-    // refused: if the coordinator were accepted, frames of another run would be dropped silently as repeats
+    // the coordinator is refused, because otherwise frames of another run would be dropped silently as
+    // repeats
     if (begun_ && coordinator_run_.empty())
         return refuse_coordinator(
             fmt::format(

@@ -1,8 +1,8 @@
 #pragma once
 // The host of `carousel host`: listens for the coordinator, compares the plans and runs its partition. The
 // newest connection that has proven that it knows the token is treated as the coordinator's connection. A
-// connection that proves nothing within 3 s is closed, and at most 8 unauthenticated connections are kept: a
-// new one replaces the oldest.
+// connection that proves nothing within 3 s is closed, and at most 8 unauthenticated connections are kept; a
+// ninth connection replaces the oldest one.
 
 #include <deque>
 #include <memory>
@@ -49,7 +49,7 @@ public:
     /// To be called if a coordinator has launched this host. After this call, the host exits if the
     /// coordinator refuses, or if it does not connect within 60 s.
     void was_launched() noexcept { launched_ = true; }
-    /// To be called before the host runs its partition again: the run to which --first applied is over.
+    /// To be called before the host runs its partition again, when the run to which --first applied is over.
     void restart() noexcept {
         superseded_ = false;
         plan_.first = first_ = 0;
@@ -102,7 +102,7 @@ private:
     bool launched_ = false;
     bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, lost_logged_ = false,
          was_connected_ = false, unreadable_logged_ = false;
-    /// the end was requested on this host: a coordinator that connects later is notified
+    /// the end was requested on this host, and a coordinator that connects later is notified
     bool end_asked_ = false;
     /// waits_for_end_: the partition waits for the host that sends the end of stream; alone_: it ends without
     /// that host

@@ -8,11 +8,11 @@
 //   HMAC(token; "near", magic, both nonces)         ->
 //   length, JSON, HMAC(session key; direction, number of the message, JSON)   <->
 //
-// The bytes before the proofs have a fixed size and are not interpreted: an unauthenticated peer can reach
+// The bytes before the proofs have a fixed size and are not interpreted, so an unauthenticated peer can reach
 // only a comparison of at most 72 bytes. Each later message has an HMAC that includes its number, so no
 // message can be changed, omitted, repeated or inserted. Nothing is encrypted. The session key is HMAC(token;
-// "key", both nonces); the token itself is never sent. One thread. No call blocks: bytes that the peer does
-// not accept are buffered, up to a limit.
+// "key", both nonces); the token itself is never sent. One thread. No call blocks, because bytes that the
+// peer does not accept are buffered, up to a limit.
 
 #include <string>
 #include <vector>

@@ -110,7 +110,7 @@ bool mps_control::end(u32 quit_ms) const noexcept try {
 }
 
 shm::process_id mps_control::daemon() const {
-    // The daemon is the oldest marked process: it starts before its server and its other children.
+    // The daemon is the oldest marked process, because it starts before its server and its other children.
     shm::process_id oldest;
     for (const shm::process_id& id : shm::marked_processes(shm::mps_part_mark(folder_)))
         if (oldest.pid == 0 || id.start_time < oldest.start_time ||

@@ -1,7 +1,7 @@
 #pragma once
 // One private MPS domain: NVIDIA's control daemon (nvidia-cuda-mps-control), whose sockets are in a folder of
 // the run, and the server that the daemon starts for its first client. The run's domain is never the
-// machine's default domain: the daemon is identified only by a mark in the daemon's environment
+// machine's default domain. The run's daemon is identified only by a mark in the daemon's environment
 // (shm/process_id.hpp).
 //
 // Every function blocks, up to the limit in its comment: mps_domain.hpp calls them on a dedicated thread.

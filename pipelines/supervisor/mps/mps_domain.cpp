@@ -129,7 +129,8 @@ void mps_domain::renew(renewal then) {
     up_ = false;
     {
         const std::lock_guard lock(mutex_);
-        todo_.clear();  // drops pending calls of end_client(): their clients end with the server
+        todo_.clear();  // drops pending calls of end_client(), because the clients of these calls end with
+                        // the server
     }
     const bool spare = spare_is_alive();
     spare_ = spare_state::none;

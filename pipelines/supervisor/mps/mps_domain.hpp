@@ -9,9 +9,10 @@
 // client of that generation is fenced.
 //
 // A daemon and a server take longer to start than to end, so a spare pair is kept ready (make_spare()):
-// renew() then uses the spare pair at once, while the old pair is ended. New clients need not wait for that
-// end: buffers that the old clients may still write are in quarantine until their fence. The two daemons have
-// separate folders, DIR/mps/0 and DIR/mps/1; the link DIR/mps/serving names the one that serves new clients.
+// renew() then uses the spare pair at once, while the old pair is ended. New clients need not wait until the
+// old pair has ended, because buffers that the old clients may still write are in quarantine until these
+// clients are fenced. The two daemons have separate folders, DIR/mps/0 and DIR/mps/1; the link
+// DIR/mps/serving names the one that serves new clients.
 //
 // A crash of this process leaves the daemons running: a supervisor that adopts the run finds them (adopt()),
 // a run of the same name ends them, and so does the last stage that exits
@@ -62,8 +63,8 @@ public:
                                      ///< has_ended(); a further renewal may cancel this call
     };
     /// Ends the generation and starts the next one. Both callbacks are called from the event loop, in any
-    /// order. Calls of end_client() that were not started are dropped and their `then` is not called: the
-    /// caller must kill those clients.
+    /// order. Calls of end_client() that were not started are dropped, and their `then` is not called, so the
+    /// caller must kill the clients of these calls.
     void renew(renewal then);
     /// Called from the event loop if the daemon dies unexpectedly. Set it before start() or adopt().
     void on_death(std::function<void()> on_exit) { on_exit_ = std::move(on_exit); }

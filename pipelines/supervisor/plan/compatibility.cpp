@@ -216,8 +216,8 @@ std::string digest_of(const json& identity) {
 
 std::string difference(const json& there, const json& here) {
     if (digest_of(there) == digest_of(here)) return "";
-    // The number of stages and their names are compared first: if they differ, the differences inside the
-    // stages mean little.
+    // The number of stages and their names are compared first, because the differences inside the stages mean
+    // little if the number or the names differ.
     const auto names = [](const json& j) {
         json out = json::array();
         for (const json& s : j.value("stages", json::array())) out.push_back(s.value("name", ""));

@@ -69,9 +69,9 @@ void restore_outputs(const stored_identity& k, run_setup& s);
 // clients of a run (`carousel restart`) and not by its supervisor, because a supervisor must never block.
 
 /// While this object exists, this process has the environment and the working directory of another process.
-/// Needed because a stage's program must be queried as the run's supervisor would start it: the environment
+/// Needed because a stage's program must be queried as the run's supervisor would start it. The environment
 /// may set another interpreter (CAROUSEL_PYTHON) or PYTHONPATH, and the overrides of the command line have
-/// paths relative to the working directory.
+/// paths that are relative to the working directory.
 class environment_override {
 public:
     explicit environment_override(const shm::process_id& of);

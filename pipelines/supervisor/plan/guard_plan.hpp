@@ -23,8 +23,8 @@ struct stage_setup;
 
 /// The size of a piece of GPU memory is a multiple of this.
 inline constexpr u64 device_piece_step = 2 * 1024 * 1024;
-/// Maximum number of descriptors in one message: one message brings a stage the descriptors of all memory of
-/// its run.
+/// Maximum number of descriptors in one message. A single message brings a stage the descriptors of all
+/// memory of its run.
 inline constexpr u64 most_descriptors = 240;
 
 struct slot_guard {
@@ -53,7 +53,7 @@ struct slot_writer {
 /// MiB more memory. So a ring has gaps only if the `descriptors_left` suffice for all its slots. This bounds
 /// the padding of a run to less than 480 MiB, which is taken into account when depths are chosen
 /// (depth_plan.hpp). A ring without gaps gets canaries (64 KiB per slot and a small amount of device time per
-/// frame) if its writer `plants` them: a stage program does, a port does not.
+/// frame) if its writer `plants` canaries, which a stage program does and a port does not.
 [[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_request requested, u32 slots,
                                       u64 slot_bytes, u64 descriptors_left, slot_writer by = {});
 

@@ -85,8 +85,8 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         stage_spec seat = spec;
         seat.run = spec.remote->run;
         s.remote_program = find_program(p, seat);
-        // the stage itself commits: a frame from another host is complete only when the stage has finished
-        // its own work
+        // the stage itself commits, because a frame from another host is complete only when the stage has
+        // finished its own work
         s.owner_commits = true;
     }
     s.ends = d.ends;

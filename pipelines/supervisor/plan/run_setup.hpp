@@ -119,7 +119,8 @@ struct stage_setup : ring_setup {
     [[nodiscard]] u32 instances_on(const std::string& uuid) const noexcept;
 };
 
-/// Identifies a ring of the run: the one that stage number `stage` writes as its output number `output`.
+/// Identifies a ring of the run, namely the ring that stage number `stage` writes as its output number
+/// `output`.
 struct ring_place {
     u32 stage = 0, output = 0;
 };

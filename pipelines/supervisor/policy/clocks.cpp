@@ -42,8 +42,8 @@ std::vector<offence> judge(std::span<const process_view> all, u64 now) {
     out.reserve(all.size());
     for (const process_view& p : all) out.push_back(judge_one(p, now));
     // Per GPU, only the process whose frame has been on the device for the longest time keeps its verdict.
-    // The comparison uses device_ns, which is never reset (device_base_ns is not considered): after an
-    // innocent process has been replaced, the process at fault has the oldest frame.
+    // The comparison uses device_ns, which is never reset (device_base_ns is not considered). After an
+    // innocent process has been replaced, the process at fault therefore has the oldest frame.
     for (std::size_t k = 0; k < all.size(); ++k) {
         if (out[k] != offence::device || all[k].device == shm::none) continue;
         for (std::size_t o = 0; o < all.size(); ++o) {

@@ -36,8 +36,9 @@
 // frame_timeout_ms is the stage's value, or otherwise the pipeline's; 0: no limit. Until a process has
 // committed its first frame, first_frame_timeout_ms applies if it is longer. Clocks are words in the
 // process's entry (shm::incarnation), one per kind of work, so the time of one frame is never counted for
-// another one: if several frames are in finish() at once, the clock runs for the one that began first. Each
-// process is judged separately: several processes that hang at once are all replaced after one frame_timeout.
+// another frame. If several frames are in finish() at once, the clock runs for the frame that began first.
+// Each process is judged separately: several processes that hang at once are all replaced after one
+// frame_timeout.
 
 #include <span>
 #include <vector>

@@ -15,7 +15,8 @@
 //   reclaimed     its buffers and words are free (R5); only the verdict on its death and the end of a tool
 //                 that wraps it remain
 //
-// An action whose condition is met only in a later step is not lost: each poll checks the condition again.
+// If the condition of an action is met only in a later step, the action is done in that step, because each
+// poll checks the condition again.
 
 #include "core/types.hpp"
 

@@ -107,8 +107,8 @@ public:
     [[nodiscard]] u64 since_ns() const noexcept { return since_ns_; }
     [[nodiscard]] u64 delay_ns() const noexcept { return delay_ns_; }  ///< of the last seat_action::delay
     [[nodiscard]] u32 fresh_deaths() const noexcept { return fresh_deaths_; }
-    /// True if a process of the seat has worked: if a later process cannot be started, a file must have
-    /// changed.
+    /// True if a process of the seat has worked. If this is true and a later process cannot be started, a
+    /// file must have changed.
     [[nodiscard]] bool proven() const noexcept { return proven_; }
     /// True if `carousel stop` was called, and none of `cont`, `down` and `up` was called after that: the
     /// process, or its successor, is paused.

@@ -37,8 +37,8 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     auto p = std::make_unique<process>();
     if (ring::withdraw(*t.c, entry)) {
         const bool was_current = ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry;
-        if (!was_current) {  // the dead supervisor died between the two steps of appoint(): this entry cannot
-                             // have been given to a process
+        if (!was_current) {  // the dead supervisor died between the two steps of appoint(), so this entry
+                             // cannot have been given to a process
             ring::discard(*t.c, entry);
             return nullptr;
         }
@@ -101,7 +101,7 @@ void find_processes(process_table& t, seat& s, const std::string& run_id,
                     const std::vector<process_record>& remembered, found_processes& n) {
     const ring::seat_word sits = ring::seat_word::of(ring::load(t.c->seat[s.index].current));
     if (sits.entry != shm::none)
-        ring::revoke(*t.c, s.index, 0);  // needed if this is a first start: the dead supervisor may have
+        ring::revoke(*t.c, s.index, 0);  // needed for a first start, because the dead supervisor may have
                                          // appointed the entry without passing the words on to it
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const entry_word w = entry_word::of(ring::load(t.c->entry[k].identity));
@@ -127,7 +127,7 @@ void find_processes(process_table& t, seat& s, const std::string& run_id,
     }
     if (s.now && s.by_standby) ++n.alive;
     n.standbys += s.standby ? 1 : 0;
-    // A promotion was interrupted between its two steps, and the standby is dead: the seat names an epoch
+    // A promotion was interrupted between its two steps, and the standby is dead, so the seat names an epoch
     // that no process has. Therefore a fresh process is appointed now. Without it, a retirement would pass
     // the dead holder's words on to an epoch that no process has, and no process would ever process them.
     if (!s.now && sits.entry != shm::none) s.successor = ring::appoint(*t.c, s.index);
@@ -137,8 +137,8 @@ void resume_seat(process_table& t, seat& s) {
     const u64 now = now_ns();
     const seat_state before = s.machine.state();
     const bool paused = ring::load(t.c->seat[s.index].paused) != 0;
-    s.machine.restore_paused(paused);  // done even if the process is dead: the pause then applies to its
-                                       // successor
+    s.machine.restore_paused(paused);  // done even if the process is dead, because the pause also applies to
+                                       // its successor
     for (auto& p : s.gone) {
         ring::doom(*t.c, p->incarnation.entry);
         if (p->seen_dead_ns == 0) p->seen_dead_ns = now;

@@ -68,8 +68,9 @@ void read_alone(process_table& t, seat& s, i32 pid);
 /// repaired, so the block is rebuilt.
 void repair_adopted_entries(process_table& t, const process_records& remembered, const std::string& run_id);
 
-/// Restores start times that differ from what the dead supervisor recorded for the process with that entry,
-/// epoch and pid: a living process that cannot be found by its start time would be treated as dead.
+/// Restores start times that differ from the time that the dead supervisor recorded for the process with that
+/// entry, epoch and pid. Otherwise a living process that cannot be found by its start time would be treated
+/// as dead.
 void repair_start_times(process_table& t, const process_records& remembered);
 
 }  // namespace carousel::supervisor

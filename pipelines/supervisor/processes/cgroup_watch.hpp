@@ -3,8 +3,8 @@
 // run, and the processes that the kernel's out-of-memory killer ends. Stages are in the same groups unless a
 // tool moves them.
 //
-// This state is not saved: a supervisor that takes a run over starts with fresh counters, so an out-of-memory
-// kill between the two supervisors is reported as a plain SIGKILL.
+// This state is not saved, and a supervisor that takes a run over starts with fresh counters. An
+// out-of-memory kill between the two supervisors is therefore reported as a plain SIGKILL.
 
 #include <optional>
 #include <string>

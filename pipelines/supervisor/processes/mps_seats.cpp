@@ -119,8 +119,8 @@ bool has_stood_trial(const process_table& t) noexcept {
 }
 
 // Counts a fault of the domain, once per generation; called for each excused death that was not injected.
-// Deaths of stages that were starting count, too: otherwise a new server in which no stage can start would be
-// renewed indefinitely.
+// Deaths of stages that were starting count, too, because otherwise a new server in which no stage can start
+// would be renewed indefinitely.
 void count_fault(process_table& t, u32 generation) {
     if (generation == t.faults.generation) return;
     t.faults.generation = generation;
@@ -246,8 +246,9 @@ void renew_domain(process_table& t, const std::string& why) {
                     ring::load(t.c->entry[s->now->incarnation.entry].exit_note))) {
                 s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor =
                     s->now->mps.with_domain = true;
-                report_end(t, *s, *s->now);  // reported before the process is killed: a later supervisor that
-                                             // finds it dead has no other record of the cause
+                report_end(t, *s, *s->now);  // reported before the process is killed, because a later
+                                             // supervisor that finds the process dead has no other record of
+                                             // the cause
             }
             retire(t, *s);
         }

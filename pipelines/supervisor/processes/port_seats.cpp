@@ -180,7 +180,7 @@ bool port_has_ended(const process_table& t, const process& p) {
 
 void remove_port_lock(const process_table& t, const process& p) noexcept try {
     ::unlink(lock_of(t, p).c_str());
-} catch (const std::exception&) {  // out of memory: the file remains until the folder is removed
+} catch (const std::exception&) {  // if memory ran out, the file remains until the folder is removed
 }
 
 std::string describe_port_end(const process& p) {

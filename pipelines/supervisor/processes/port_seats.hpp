@@ -39,8 +39,8 @@ void require_no_port(const process_table& t, const seat& s, const char* command)
 // (stores/ledger_store.hpp) determine which frames count as lost or awaited. This file also changes the
 // claims: a claim is suspended before its group is closed, and resumed after its group is open again. A
 // supervisor that dies between these steps leaves the claim suspended. The next supervisor completes the
-// steps, because settle_absent_readers() compares the groups with the seats at each tick. A damaged word
-// changes nothing: the next tick tries again.
+// steps, because settle_absent_readers() compares the groups with the seats at each tick. If a word is
+// damaged, nothing is changed, and the next tick tries again.
 
 /// True if the stage is an absent reader. For any other stage that is vacant, down or in backoff, the rings
 /// wait.

@@ -180,8 +180,9 @@ bool found_late(const process& p) {
 // ---- the pidfd and the log of a process
 
 void watch_process(process_table& t, seat& s, process& p) {
-    // The handlers keep references to the process: its address stays the same when the object moves from
-    // seat::now to seat::gone, and supervise_seats() forgets the fds when it erases the object.
+    // The handlers keep references to the process object. This is safe, because the object's address stays
+    // the same when the object moves from seat::now to seat::gone, and because supervise_seats() forgets the
+    // fds when it erases the object.
     if (p.pidfd) watch_exit(t, s, p);
     if (p.log.fd() >= 0) watch_log(t, s, p);
 }

@@ -77,7 +77,8 @@ struct process {
     death how;
     int user_signal = 0;   ///< sent by `carousel kill`: a death by this signal counts as a death from
                            ///< outside, whichever signal it is
-    bool leaving = false;  ///< the process has closed its connection and is not dead yet: it exits by itself
+    bool leaving = false;  ///< the process has closed its connection and is not dead yet; it will exit by
+                           ///< itself
     /// true if the process was alive when the supervisor decided to end it, because of a deadline, `restart`
     /// or `down`
     bool by_supervisor = false;
@@ -87,8 +88,8 @@ struct process {
     bool requeued = false;  ///< the frames of the process have been requeued at least once
     ring::blame why = ring::blame::none;
     std::vector<u64> sequences;  ///< frames in flight when the death was detected
-    /// Number of job words that were damaged when the death was detected: each may have stood for a frame
-    /// whose number is unknown.
+    /// Number of job words that were damaged when the death was detected; each of these words may have stood
+    /// for a frame whose number is unknown.
     u32 unknown_frames = 0;
     std::vector<u64> committed;  ///< frames whose job words were still COMMITTED when they were revoked
     u32 quarantined = 0;         ///< number of buffers in quarantine until the end of the process

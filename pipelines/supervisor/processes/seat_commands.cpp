@@ -228,8 +228,8 @@ void resume_all(process_table& t, bool revive) {
         const seat_state was = s->machine.state();
         t.c->seat[s->index].paused.store(s->machine.paused() ? 1 : 0, std::memory_order_release);
         // An optional sink is excluded if its claim is suspended. If its failure ended the run because no
-        // other sink was left, the sink still has its claim, and is started again: otherwise the run would
-        // continue without any sink.
+        // other sink was left, the sink still has its claim, and is started again, because otherwise the run
+        // would continue without any sink.
         const bool excluded = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
         // A source may be done long before the sinks. The source starts again, because the rebuilt rings
         // contain none of its frames.

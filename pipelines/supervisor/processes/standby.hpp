@@ -23,8 +23,8 @@ struct standby_view {
 };
 enum class standby_care : u8 { none, start, end_late };
 /// Decides whether to start a standby, or to end one that does not become ready. While the holder is still
-/// starting, a standby is started only if earlier holders have worked: a stage that cannot work must not be
-/// started twice at the same time.
+/// starting, a standby is started only if earlier holders have worked, because a stage that cannot work must
+/// not be started twice at the same time.
 [[nodiscard]] standby_care care_for(const standby_view& v) noexcept;
 
 struct succession_view {
@@ -33,7 +33,7 @@ struct succession_view {
     bool there = false, standing_by = false;
 };
 enum class succession : u8 { fresh, standby, none, starting, untried };
-/// Chooses the successor. A standby becomes the successor only of a holder that has delivered frames: a
+/// Chooses the successor. A standby becomes the successor only of a holder that has delivered frames. A
 /// standby that took over in other cases would hide that a stage cannot work at all, and would bypass the
 /// delays. The values none, starting and untried mean that a fresh process is started, and name the reason
 /// why the standby does not take over (why_no_standby).

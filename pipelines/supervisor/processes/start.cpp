@@ -96,7 +96,7 @@ void start_seat(process_table& t, seat& s) {
     p->spawned_ns = now_ns();
     try {
         spawn_process(t, s, *p);
-        // a shortage is not the stage's fault: the start is repeated and not counted
+        // a shortage is not the stage's fault, so the start is repeated and not counted
     } catch (const out_of_resources& e) {
         return postpone_start(t, s, e.what());
     } catch (const error& e) {

@@ -240,8 +240,8 @@ void restart_clocks(process_table& t, u64 now) noexcept {
     for (auto& s : t.seats) s->clock_base_ns = std::max(s->clock_base_ns, now);
 }
 
-// The words of the entry may be damaged: a clock counts only while a job word of the process's epoch confirms
-// it.
+// The words of the entry may be damaged, so a clock counts only while a job word of the process's epoch
+// confirms it.
 process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     const shm::incarnation& e = t.c->entry[s.now->incarnation.entry];
     process_view v;

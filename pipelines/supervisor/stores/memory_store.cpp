@@ -132,7 +132,7 @@ void memory_store::make_on_device(const std::vector<block*>& wanted, const std::
         return;
     }
     ours.reset();
-    // the maker is not needed any more: the fds keep the memory alive
+    // the maker is not needed any more, because the fds keep the memory alive
     end_within(maker.pidfd.get(), 10 * ns_per_s);
     (void)reap(maker.pidfd.get());
 }

@@ -92,7 +92,7 @@ void recovery_log::merge(const recovery& r) {
     }
     const u64 seen_ns = at->seen_ns;
     for_each_field<recovery>([&](auto field) { keep(*at.*field.pointer, r.*field.pointer); });
-    // the time of the first report is kept: the first supervisor has detected the death earliest
+    // the time of the first report is kept, because the first supervisor has detected the death earliest
     if (seen_ns != 0) at->seen_ns = seen_ns;
 }
 

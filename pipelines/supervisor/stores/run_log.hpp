@@ -18,9 +18,9 @@ namespace carousel::supervisor {
 // line is written by one write to a file opened for appending, so a supervisor that is killed leaves complete
 // lines, and the supervisor that takes the run over continues the log. A step that is reported twice (the
 // second supervisor finishes a half-done retirement) overwrites itself. One thread. A run may last for
-// months: the newest deaths are kept, earlier ones are only counted. When the file has many lines, it is
-// rewritten from the kept deaths under another name and renamed: a kill in between leaves either the old or
-// the new file.
+// months, so only the newest deaths are kept, and earlier deaths are only counted. When the file has many
+// lines, it is rewritten from the kept deaths under another name and renamed: a kill in between leaves either
+// the old or the new file.
 
 /// Times are 0 if the step has not happened, or was not observed.
 struct recovery {
