@@ -175,7 +175,8 @@ private:
     supervisor::exit_status status_;
 };
 
-/// Throws error if the run lost, repeated or tore a frame or had deaths: its figures are invalid.
+/// Throws error if the run lost, repeated or tore a frame or had deaths, because the figures of such a run
+/// are invalid.
 void require_whole(const json& report, running& run) {
     if (!report.is_object()) run.fail("it wrote no report");
     for (const char* key : {"lost", "repeated", "torn", "deaths", "dead_letter_count"})

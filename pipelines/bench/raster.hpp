@@ -49,9 +49,9 @@ struct bench_result {
     std::vector<cell_result> cells;
 };
 
-/// Compares two pictures (RGBA words, width x height), but only the pixels in which `ours` shows the mesh:
-/// the peer does not draw the background, it only clears it. Returns the share of these pixels that differ by
-/// more than 16/255 in a channel; 0 if `ours` shows no mesh.
+/// Compares two pictures (RGBA words, width x height), but only the pixels in which `ours` shows the mesh,
+/// because the peer does not draw the background but only clears it. Returns the share of these pixels that
+/// differ by more than 16/255 in a channel; 0 if `ours` shows no mesh.
 [[nodiscard]] f64 share_unlike(const std::vector<u32>& ours, const std::vector<u32>& theirs, u32 width,
                                u32 height);
 

@@ -112,8 +112,8 @@ std::vector<std::string> chaos_run::words(const std::string& name, const std::st
     add("--size", s_.keys.size);
     add("--mesh", s_.keys.mesh);
     if (frames == 0)
-        add("--fps", s_.keys.fps);  // the reference run needs no pace: it produces the same
-                                    // pictures at any rate
+        add("--fps", s_.keys.fps);  // the reference run needs no pace, because it produces the same pictures
+                                    // at any rate
     for (const std::string& each : s_.keys.set) w.insert(w.end(), {"--set", each});
     if (frames > 0) w.insert(w.end(), {"--frames", std::to_string(frames)});
     // If this program is killed, the run ends by itself.
@@ -208,9 +208,9 @@ bool chaos_run::act(subject& s, const step& what) {
     });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
-        // Waits for the planned victim, so that a seed hits the same seats each time. The wait is
-        // limited: a seat that is down for good or can't take this fault (a `latest` reader has no deadline
-        // to miss) must not end the run.
+        // Waits for the planned victim, so that a seed hits the same seats each time. The wait is limited,
+        // because a seat that is down for good, or that can't take this fault (a `latest` reader has no
+        // deadline to miss), must not end the run.
         const u64 now = now_ns();
         if (tried_ != what.number + 1) tried_since_ns_ = now;
         tried_ = what.number + 1;

@@ -25,8 +25,8 @@ public:
     void kill_supervisor() noexcept;  ///< SIGKILL, and reaped
     [[nodiscard]] bool is_alive() const noexcept;
     void signal(int number) const noexcept;
-    /// Waits for the end of the run. Returns its exit code, or 128 + N for signal N; nullopt: it is still
-    /// running.
+    /// Waits for the end of the run. Returns the run's exit code, or 128 + N for signal N; nullopt: the run
+    /// has not ended.
     [[nodiscard]] std::optional<int> wait(f64 timeout_s);
     /// The reply to "ps"; empty if the supervisor does not reply (at the moment).
     [[nodiscard]] run::ps_answer ps() const;

@@ -31,7 +31,7 @@ struct figures {
 };
 
 /// Parses `output` and adds its figures to `into`. Throws config_error for a malformed `figure`, `curve` or
-/// `missing` line: a program that prints such a line is broken, and its lesson must not pass.
+/// `missing` line, because a program that prints such a line is broken, and its lesson must not pass.
 void read_figures(const std::string& output, figures& into);
 /// Returns the numbers and curves of `f` in the format that read_figures() reads; omits `missing`.
 [[nodiscard]] std::string figures_text(const figures& f);

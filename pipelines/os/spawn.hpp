@@ -52,8 +52,8 @@ struct exit_status {
 };
 /// Reaps the child of a readable pidfd.
 [[nodiscard]] exit_status reap(int pidfd) noexcept;
-/// Returns true if the kernel is terminating the process, or has terminated it: its files are then closed,
-/// and none of its code runs any more.
+/// Returns true if the kernel is terminating the process, or has terminated it: in both cases its files are
+/// closed, and none of its code runs any more.
 [[nodiscard]] bool is_exiting(i32 pid) noexcept;
 using shm::has_ended;
 
@@ -61,8 +61,8 @@ using shm::has_ended;
 // The kernel reparents processes whose parent has ended to PID 1 of the PID namespace, or to the nearest
 // child subreaper. A supervisor that has one of these roles (e.g. the first process of a container) reaps
 // them here, because their entries in the process table would otherwise remain for the length of the run. The
-// exit status of a child that other code waits for is never taken: all such children are registered when they
-// start. Any thread may call these functions.
+// exit status of a child that other code waits for is never taken, because all such children are registered
+// when they start. Any thread may call these functions.
 
 /// Calls `start`, which returns an error number (0: success) and sets `pid`, and registers the child. A child
 /// that ends at once cannot be mistaken for an orphan.

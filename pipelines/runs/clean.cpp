@@ -309,8 +309,8 @@ u32 remove_driver_leftovers(i32 pid, const char* folder) noexcept try {
         if (std::filesystem::remove(file.path(), failed)) ++removed;
     }
     return removed;
-} catch (...) {  // memory ran out, or the folder has changed: the run continues, because the files take
-                 // little space
+} catch (...) {  // memory ran out, or the folder has changed; the run continues nevertheless, because the
+                 // files take little space
     return 0;
 }
 

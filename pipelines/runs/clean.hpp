@@ -1,10 +1,10 @@
 #pragma once
 // Finds and removes the leftovers of dead runs: folders whose supervisor has ended, shared-memory objects
 // that no process has locked or mapped, and folders of spaces that no process uses. Only `carousel clean`
-// uses this: the start of a run removes only the leftovers of a dead run of the same name. The data known
-// about a run that lost its supervisor is saved before its runtime directory is removed (run/liveness.hpp).
-// These functions never change anything that belongs to another user or to a living run. A run that is
-// stopped, or frozen in another container, is a living run (run/liveness.hpp).
+// uses these functions, because the start of a run removes only the leftovers of a dead run of the same name.
+// The data known about a run that lost its supervisor is saved before its runtime directory is removed
+// (run/liveness.hpp). These functions never change anything that belongs to another user or to a living run.
+// A run that is stopped, or frozen in another container, is a living run (run/liveness.hpp).
 
 #include <string>
 #include <vector>

@@ -46,8 +46,8 @@ void end_orphans(const std::string& run_id) {
             if (shm::unique_fd fd = open_claimer(e, run_id); fd && shm::signal_pidfd(fd.get(), SIGKILL) == 0)
                 orphans.push_back(std::move(fd));
         }
-    } catch (const error&) {  // the block has another version or was never finished: no process had attached
-                              // to it
+    } catch (const error&) {  // the block has another version, or was never finished, so no process had
+                              // attached to it
     }
     const u64 until = now_ns() + orphan_patience_ns;
     for (const shm::unique_fd& fd : orphans) (void)events_of(fd.get(), POLLIN, until);

@@ -1,8 +1,9 @@
 #pragma once
 // Functions for spaces, used by the commands for runs. A space is shared memory that `carousel hold`, or a
-// run's supervisor, holds for programs that are not stages. A run and a space of the same name cannot exist
-// at the same time: the run's supervisor holds the space of its name. Spaces are an extra: spaces/spaces.cpp
-// implements these functions; in a build without extras, which has no spaces, no_spaces.cpp implements them.
+// run's supervisor, holds for programs that are not stages. A run and a separate space of the same name
+// cannot exist at the same time, because the run's supervisor holds the space of the run's name. Spaces are
+// an extra: spaces/spaces.cpp implements these functions; in a build without extras, which has no spaces,
+// no_spaces.cpp implements them.
 
 #include <memory>
 #include <optional>

@@ -61,7 +61,8 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
         throw config_error(fmt::format("a pipe for `carousel hold {}`: {}", name_, errno_text(errno)));
     const shm::unique_fd read(fds[0]);
     shm::unique_fd write(fds[1]);
-    // A file instead of a pipe: the child may write long after this process has stopped reading.
+    // A file is used instead of a pipe, because the child may write long after this process has stopped
+    // reading.
     const shm::unique_fd messages(::memfd_create("carousel-hold", MFD_CLOEXEC));
     const std::string program = programs + "/carousel";
     const pid_t parent = ::getpid();

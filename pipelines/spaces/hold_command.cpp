@@ -21,7 +21,8 @@
 
 namespace carousel::supervisor {
 
-// The GPU operations of `carousel hold`, done by carousel-alloc: this process never uses CUDA.
+// The GPU operations of `carousel hold`. They are done by carousel-alloc, because this process never uses
+// CUDA.
 
 class gpu_programs final : public ipc::gpu_helper {
 public:

@@ -7,8 +7,8 @@
 
 namespace carousel::supervisor {
 
-/// Throws config_error if a run of that name is alive or continues without its supervisor: the space belongs
-/// to it.
+/// Throws config_error if a run of that name is alive or continues without its supervisor, because the space
+/// belongs to that run.
 void require_no_run(const std::string& name);
 
 // A space (`carousel hold`) with the lifetime of this object and a unique name. The space's holder is a child

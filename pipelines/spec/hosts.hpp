@@ -97,8 +97,8 @@ void check_workers(const pipeline& p);
 void add_workers(const pipeline& whole, const std::string& host, const std::vector<stage_description>& all,
                  const std::string& token, pipeline& part);
 
-/// True if the host has no stage of its own and no end of a ring: such a host only computes for the
-/// coordinator, so no frame is lost if the host fails.
+/// True if the host has no stage of its own, and no ring begins or ends on it. Such a host only computes for
+/// the coordinator, so no frame is lost if the host fails.
 [[nodiscard]] bool only_helps(const pipeline& whole, const std::string& host);
 
 }  // namespace carousel::supervisor

@@ -29,8 +29,8 @@ void check_outputs(const pipeline& p, const std::vector<stage_description>& all)
 
 // Sampled inputs, the key `sampled` of a stage: rings whose newest frame a stage takes whenever it begins a
 // frame of its own; the stage also runs if such a ring has no frame yet. The sampling stage neither waits for
-// these rings nor delays their stages, so sampled inputs impose no order: a stage may also sample a ring of a
-// downstream stage. Throws config_error with the place in the file.
+// these rings nor delays their stages, so sampled inputs impose no order, and a stage may also sample a ring
+// of a downstream stage. Throws config_error with the place in the file.
 
 /// Called after the inputs are resolved: finds the stage of each sampled input. A sampled output counts as an
 /// output that is read, like an output with a latest reader.
@@ -41,7 +41,8 @@ void check_sampled_inputs(const pipeline& p, std::vector<stage_description>& all
 /// Returns the index of the output of stage `from` that is named by sampled input number `sampled` of stage
 /// `s`. Throws config_error if there is none.
 [[nodiscard]] u32 sampled_output(const stage_spec& s, std::size_t sampled, const stage_description& from);
-/// Returns the number of processes that sample that ring: each instance joins it as a separate latest member.
+/// Returns the number of processes that sample that ring; each instance joins the ring as a separate latest
+/// member.
 [[nodiscard]] u32 sampled_members(const pipeline& p, const std::vector<stage_description>& all, u32 stage,
                                   u32 output);
 

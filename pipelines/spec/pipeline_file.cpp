@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t longest_file = 1U << 20U;
 
 /// Resolves a source's files, mesh and texture: a relative name in the pipeline file is relative to that
-/// file, a relative name on the command line is relative to the working directory. Names of shapes have
+/// file, and a relative name on the command line is relative to the working directory. Names of shapes have
 /// neither a dot nor a slash.
 void place_files(stage_spec& s, const std::string& pipeline_folder) {
     if (!s.inputs.empty()) return;

@@ -166,7 +166,7 @@ struct stage_spec {
 
 /// The keys of one ring, which belongs to a stage's first output, or to the output that STAGE.OUTPUT names.
 struct link_spec {
-    std::optional<u32> window;  ///< maximum number of frames beyond the oldest undelivered one; empty: auto
+    std::optional<u32> window;  ///< maximum number of frames after the oldest undelivered frame; empty: auto
                                 ///< (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;
     guard_request guard = guard_request::automatic;
@@ -266,7 +266,7 @@ struct pipeline : pipeline_spec {
 };
 
 /// Returns the folder that relative paths of the pipeline file refer to, as an absolute path: the folder of
-/// the file, unless its key `folder` names another one.
+/// the file, unless the file's key `folder` names another folder.
 [[nodiscard]] std::string folder_of(const pipeline& p);
 
 /// Overrides as JSON, for a program that reads the same text later. The second throws json::exception.

@@ -25,7 +25,7 @@ void check_port(stage_spec& s);
 
 // The key `record = true` of a ring: a stage that is not in the file is added. This stage reads all such
 // rings and writes their frames into one recording (stages/recording/recorder.hpp). The added stage is an
-// ordinary blocking reader: each frame is recorded exactly once.
+// ordinary blocking reader, so each frame is recorded exactly once.
 
 inline constexpr const char* recorder_name = "record";
 

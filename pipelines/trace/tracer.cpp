@@ -112,8 +112,8 @@ const ring::frame_format* tracer::format_of(u32 link) {
     return f ? &*f : nullptr;
 }
 
-// Headers are polled: in a ring whose frames are replaced faster than the poll interval, some headers are
-// missed.
+// Headers are polled, so some headers are missed in a ring whose frames are replaced faster than the poll
+// interval.
 void tracer::scan_headers() {
     const shm::control_block& c = run_->block();
     for (u32 l = 0; l < std::min(c.links, shm::max_links); ++l)

@@ -7,9 +7,9 @@
 namespace carousel::bench {
 namespace {
 
-/// A mark (an event) is a counter: the queue that records the mark sets the counter to the number of the
-/// recording, and the worker of a waiting queue blocks until the counter has reached the number that it waits
-/// for.
+/// A mark (an event) is a counter. The queue that records the mark sets the counter to the number of the
+/// recording. The worker of a waiting queue blocks until the counter has reached the number that the queue
+/// waits for.
 class cpu_mark final : public queue_mark {
 public:
     explicit cpu_mark(const std::atomic<bool>& stop) : state_(std::make_shared<state>(stop)) {}

@@ -3,8 +3,8 @@
 // context, like a program in which no stage has to survive the death of another one. A stage has a queue per
 // instance, a thread that enqueues, and a thread that finishes; queues wait for each other on the device. The
 // classes, formats, buffers per ring and frames in flight are the same as in a run. There are no ring words,
-// no ledger, no deadlines and no recovery: a fault of one stage ends the process. This baseline exists only
-// as a reference for measurements; it is not meant for running pipelines.
+// no ledger, no deadlines and no recovery, so a fault of one stage ends the process. This baseline exists
+// only as a reference for measurements; it is not meant for running pipelines.
 
 #include <functional>
 #include <string>
@@ -41,7 +41,7 @@ struct thread_figures {
 // The cost of a pipeline's stages alone on a device: this is an upper bound, because no pipeline of these
 // stages is much faster. Each frame's work of all stages goes into one queue, in the order of the file,
 // without waits between threads, rings or ring words. There are two figures: the device time of a lone frame,
-// and the rate of frames that follow each other without a gap, in one queue or in several concurrent ones,
+// and the rate of frames that follow each other without a gap, in one queue or in several concurrent queues,
 // whichever is faster.
 
 struct kernel_figures {

@@ -41,8 +41,8 @@ int exit_code_of(Measure measure) {
     }
 }
 
-/// Starts a process that executes `body` and exits with the result of `body`, or with 9 if `body` throws. A
-/// process that is still alive after 50 s is killed by its own alarm: a last resort.
+/// Starts a process that executes `body` and exits with the result of `body`, or with 9 if `body` throws. As
+/// a last resort, a process that is still alive after 50 s is killed by its own alarm.
 template <class Body>
 pid_t start(Body body) {
     std::fflush(stdout);

@@ -132,7 +132,7 @@ void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
     require(meet(b, meetings), means_names[by]);
     if (s.number == 0) b.us[by] = us, b.p95_us[by] = p95_of(s, hops), b.turns[by] = hops;
 }
-/// Returns the number of round trips to measure: a slow mechanism gets fewer.
+/// Returns the number of round trips to measure, which is smaller for a slow mechanism.
 u32 hops_of(means by, bool slices, bool quick) {
     if (by == spin) return slices ? (quick ? 10 : 30) : 500;
     if (by == wait_value) return 100;  // the number of operations that a stream accepts without blocking

@@ -1,7 +1,7 @@
 #pragma once
 // Parts that the GPU tables share: errors that a child can report, functions that export and open memory of
-// each kind, and streams that are held until all work is enqueued. Only children may call these functions:
-// the process that starts them never touches CUDA.
+// each kind, and streams that are held until all work is enqueued. Only child processes may call these
+// functions, because the process that starts the children never touches CUDA.
 
 #include <cuda.h>
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
-// Models an event between processes by words in shared memory: a flag that is set too early, one that is set
-// in time, a semaphore whose poster is killed, and a word that another process may write.
+// Models an event between processes by words in shared memory: a flag that is set too early, a flag that is
+// set in time, a semaphore whose poster is killed, and a word that another process may write.
 #include <linux/futex.h>
 #include <poll.h>
 #include <semaphore.h>

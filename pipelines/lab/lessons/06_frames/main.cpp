@@ -132,8 +132,8 @@ int consumer() {
         if (frame_of(was) > frame) ++shared->lost;
         if (frame_of(was) < frame) ++shared->repeated;
         if (!is_whole(s, frame)) ++shared->torn;
-        shared->consumed.store(frame + 1);  // stored before the slot is freed: a crash after this line
-                                            // repeats no frame
+        shared->consumed.store(frame + 1);  // stored before the slot is freed, so that a crash after this
+                                            // line repeats no frame
         s.word.store(empty, std::memory_order_release);
     }
     return 0;

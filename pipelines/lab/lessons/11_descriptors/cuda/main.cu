@@ -99,7 +99,7 @@ int maker() {
     send_fd(sockets[1], fd);
     return kill(getpid(), SIGKILL);
 }
-/// Kills itself by SIGKILL if every word was correct: any other way to end means that a word was wrong.
+/// Kills itself by SIGKILL if every word was correct. If the process ends in any other way, a word was wrong.
 int user(int fd, unsigned incarnation) {
     double import_us = 0, map_us = 0;
     unsigned* const at =

@@ -59,8 +59,8 @@ __global__ void fill(unsigned* at) {
         at[k] = secret(k);
 }
 /// Counts the words that match the secret. Each word is compared only with the words that have the same
-/// offset in one of the secret's 2 MiB pages. This is sufficient: a page that CUDA reuses begins where one of
-/// the secret's pages began, or a multiple of 2 MiB later.
+/// offset in one of the secret's 2 MiB pages. This is sufficient, because a page that CUDA reuses begins
+/// where one of the secret's pages began, or a multiple of 2 MiB later.
 __global__ void find(const unsigned* at, size_t number, unsigned long long* found) {
     constexpr size_t page = (2 << 20) / 4;
     for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < number;
