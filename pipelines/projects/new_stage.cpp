@@ -45,7 +45,7 @@ void check_name(const std::string& name) {
         refuse_name(name, "another name, because this is the name of a section of a pipeline file");
 }
 
-/// The stage's file is a module, and its function has the same name.
+/// The stage's file is a module, and the stage's function has the same name as the module.
 void check_python_name(const std::string& name) {
     if (const char* const what = reserved_in_python(cpp_name(name)); what != nullptr)
         refuse_name(name, fmt::format("another name: {}.py would hide {}", cpp_name(name), what));

@@ -108,7 +108,7 @@ struct seen_space {
 };
 
 /// Returns the spaces that are held or still in use, by name; with `name`, only that space. A run's own space
-/// is listed only if it has been opened; it exists slightly longer than the run.
+/// is listed only if it has been opened; such a space exists slightly longer than the run.
 std::vector<seen_space> see_spaces(const std::string& name) {
     std::vector<seen_space> all;
     for (ipc::found_space& f : ipc::spaces_here()) {

@@ -15,8 +15,8 @@ namespace carousel::supervisor {
 
 // Computes the duration of a run's frames from timestamps that the stages write themselves. The supervisor
 // checks the block only at each tick of 20 ms, and a short run begins and ends between two ticks. Both
-// functions only read the block. A word that a crash left unwritten, or that is damaged, is outside
-// `earliest` .. `latest` (CLOCK_MONOTONIC) and is ignored.
+// functions only read the block. A word that a crash left unwritten, or that is damaged, has a value outside
+// of `earliest` .. `latest` (CLOCK_MONOTONIC), and is ignored.
 
 /// Time at which a source claimed the first frame of the run. Returns `latest` if the control block does not
 /// store the time.

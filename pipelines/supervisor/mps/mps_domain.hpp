@@ -12,7 +12,7 @@
 // renew() then uses the spare pair at once, while the old pair is ended. New clients need not wait until the
 // old pair has ended, because buffers that the old clients may still write are in quarantine until these
 // clients are fenced. The two daemons have separate folders, DIR/mps/0 and DIR/mps/1; the link
-// DIR/mps/serving names the one that serves new clients.
+// DIR/mps/serving names the folder of the daemon that serves new clients.
 //
 // A crash of this process leaves the daemons running: a supervisor that adopts the run finds them (adopt()),
 // a run of the same name ends them, and so does the last stage that exits

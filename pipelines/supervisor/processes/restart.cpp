@@ -104,7 +104,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         return;
     }
     update_trial(t, s, p);
-    // a port has no restart delay, because the next program may attach at once
+    // a port has no restart delay, so the next program may attach at once
     const seat_event e = p.port && !p.how.through ? seat_event::died_outside
                                                   : classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)

@@ -95,7 +95,7 @@ std::string link_reason_of(const process_table& t, const seat& s, u64 now) {
     if (!s.now || s.now->ended || s.machine.state() != seat_state::running || !waits_for_link(t, s, now))
         return "";
     try {
-        // A source waits because it has no frame, a sink because it has frames to deliver.
+        // A source waits because it has no frame, and a sink waits because it has frames to deliver.
         return t.setup->stages[s.stage].receives() ? missing_input(t, s) : missing_reader(t, s);
     } catch (const std::exception& e) {
         return fmt::format("{} waits for another host (the frame is unknown: {})", s.label, e.what());

@@ -64,7 +64,8 @@ public:
 private:
     struct block {
         memory_item item;
-        /// ipc memory has no descriptor, vmm memory in pieces has one per piece, and any other memory has one
+        /// ipc memory has no descriptor, vmm memory in pieces has one descriptor per piece, and any other
+        /// memory has one descriptor
         std::vector<shm::unique_fd> fds;
         u64 bytes = 0;
         std::string uuid, ipc;  ///< ipc: hex
