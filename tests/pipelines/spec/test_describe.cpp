@@ -244,5 +244,5 @@ TEST_CASE("a stage that reads others can't end the stream") {
     w.program("source", source_body);
     w.program("sink", R"(cat > /dev/null; echo '{"format":null,"uses":["mesh"],"ends":true}')");
     CHECK_THAT(describe_refusal(w),
-               contains("stage \"b\" may end the stream, but it reads \"a\"; only a source, "));
+               contains("stage \"b\" may end the stream, but it reads \"a\"; only a source "));
 }
