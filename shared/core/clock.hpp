@@ -35,8 +35,8 @@ inline constexpr u64 ns_per_s = 1'000'000'000;
 
 // Identifies the CLOCK_MONOTONIC that a process reads. A time namespace (clone(2), CLONE_NEWTIME) shifts this
 // clock by an offset. If processes of two time namespaces write timestamps to shared memory, the timestamps
-// can't be compared: a heartbeat may be in the future, so that the death of its writer is never detected, or
-// so far in the past that the writer is immediately considered stopped.
+// can't be compared. A heartbeat may be in the future, and then the death of its writer is never detected. Or
+// it may be so far in the past that its writer is immediately considered stopped.
 
 struct clock_identity {
     std::string time_namespace;  ///< "time:[4026531834]"; empty: unknown (no /proc, Linux before 5.6)

@@ -60,9 +60,9 @@ inline void handle_unless_ignored(int signal, void (*handler)(int)) noexcept {
 }
 
 // Objects that belong to one process. fork() copies such an object into the child, but not its threads, its
-// membership in a run or its device context: the child must neither use nor destroy its copy, since a
+// membership in a run or its device context. The child must neither use nor destroy its copy, because the
 // destructor would act on descriptors and memory that parent and child share, or join a thread that does not
-// exist.
+// exist in the child.
 
 /// Identifies the process that created an object. Any thread may use it.
 class owner_process {

@@ -29,8 +29,8 @@ public:
 /// one.
 [[nodiscard]] std::string no_memory_text(int error_number);
 /// Returns the reason why a process or a thread was refused; names the limit of processes that has been
-/// reached (pids.max of a control group, `ulimit -u`), or the limit of address space, because a thread's
-/// stack needs address space.
+/// reached (pids.max of a control group, `ulimit -u`), or the limit of address space, which a thread's stack
+/// needs.
 [[nodiscard]] std::string no_thread_text(int error_number);
 /// Returns the reason why a descriptor was not opened; names the limit of descriptors (`ulimit -n`).
 [[nodiscard]] std::string no_file_text(int error_number);

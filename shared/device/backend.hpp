@@ -256,9 +256,9 @@ void bind_thread(const context& to);
 
 /// Saves the calling thread's current CUDA context, and makes it current again in the destructor. This is
 /// needed because calls made while this object exists may make another context current, although the program
-/// that owns the thread works on another GPU. If the thread had no context, it keeps the context that the
-/// calls have made current, because without a context the next launch of the program in this thread would go
-/// to GPU 0. No effect if the driver is not loaded in this process.
+/// that owns the thread works on another GPU. If the thread had no context, the context that the calls have
+/// made current stays current, because without a context the program's next launch in this thread would go to
+/// GPU 0. No effect if the driver is not loaded in this process.
 class kept_thread {
 public:
     /// If `wanted` is false, the object has no effect; this is for calls that do not use a GPU.

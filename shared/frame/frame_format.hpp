@@ -62,8 +62,9 @@ struct frame_format {
     bool operator==(const frame_format&) const = default;
 
     /// Sets the planes' offsets; returns the slot's size in bytes (a multiple of plane_alignment). Throws
-    /// config_error on a plane whose name is empty or occurs twice, an empty shape, a rank above max_rank, an
-    /// extent of 0, a number of strides that differs from the rank, or more than 1 TiB.
+    /// config_error if the name of a plane is empty or occurs twice, if a shape is empty, if a rank exceeds
+    /// max_rank, if an extent is 0, if the number of strides differs from the rank, or if the size exceeds 1
+    /// TiB.
     u64 lay_out();
     [[nodiscard]] const plane* find(std::string_view name) const noexcept;
     [[nodiscard]] std::string describe() const;  ///< "carousel.image.rgba8 {color: u8[720][1280][4]}"

@@ -20,8 +20,8 @@
 // FREE                      | nothing                                         |
 // clang-format on
 //
-// If a client's pid is reused, the new process is not mistaken for the client: an entry identifies its
-// process by pid and start time, and a check opens a pidfd and then compares the start time
+// If a client's pid is reused, the new process is not mistaken for the client, because an entry identifies
+// its process by pid and start time: a check opens a pidfd and then compares the start time
 // (shm::open_pidfd). The start time is stored before the entry's word, so a process that reads the word as
 // ATTACHED then reads the matching start time.
 

@@ -165,9 +165,9 @@ public:
     /// Length of the file in frames: the highest recorded sequence + 1.
     [[nodiscard]] u64 size() const;
     /// Returns the lowest sequence, not below `from`, of a frame that the sink has a claim on and that has no
-    /// mark: no commit of that frame is known, so the frame must be delivered (again). Returns no_frame if
-    /// all claimed frames have a mark and the claim is suspended. Reads only files, independent of the
-    /// control block. Throws output_error.
+    /// mark: no commit of that frame is known, so the frame still has to be delivered, possibly for the
+    /// second time. Returns no_frame if all claimed frames have a mark and the claim is suspended. Reads only
+    /// files, independent of the control block. Throws output_error.
     [[nodiscard]] u64 first_undelivered(u64 from) const;
     /// The summary of the frames [0, end), including folded ones. Throws output_error. Hashes without a name,
     /// as written by older builds, are also an error, because it is unknown with which other hashes they may

@@ -1,6 +1,7 @@
 #pragma once
-// A run may last for months, and a ledger grows by 64 bytes per frame: old delivered records are folded into
-// running counts and a running hash, and their space is returned to the file system. The newest records stay.
+// A run may last for months, and a ledger grows by 64 bytes per frame. Therefore the records of old delivered
+// frames are folded into running counts and a running hash, and the space of these records is returned to the
+// file system. The newest records stay.
 //
 // Threading: fold_ledger() from one process at a time (the run's supervisor); the readers from any process.
 //

@@ -11,9 +11,9 @@ namespace carousel::ring {
 
 /// Calls fn(word, raw, generation) for each word by which the stage leases the frame `ring_sequence`: the
 /// words at its inputs and, for a source, the word of the number. The word is read only once, and `raw` is
-/// the value read: a caller that changes the word must CAS from exactly that value, because a CAS from any
-/// other value could overwrite a change that a successor has made in the meantime. If the generation in the
-/// word is older than the frame's `generation`, the word means WAIT (see lease_word::seen_at).
+/// the value read. A caller that changes the word must CAS from exactly `raw`, because a CAS from any other
+/// value could overwrite a change that a successor has made in the meantime. If the generation in the word is
+/// older than the frame's `generation`, the word means WAIT (see lease_word::seen_at).
 template <typename F>
 void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& fn) {
     const shm::stage_block& b = c.stage[std::min(stage, shm::max_stages - 1)];

@@ -5,10 +5,10 @@
 #include <cstring>
 
 // A check of a header races with its producer by design: two seats of a stage may check the same frame, and
-// the slower one may read the header after the slot was leased, freed and refilled. The slower process then
-// reads inconsistent data. This has no effect, because the loads of the check come before the CAS of the
-// lease (acq_rel), and that CAS fails because the slot's generation has moved. ThreadSanitizer cannot verify
-// that argument, so the check is not instrumented; reads after a lease are instrumented.
+// the process on the slower seat may read the header after the slot was leased, freed and refilled. The
+// slower process then reads inconsistent data. This has no effect, because the loads of the check come before
+// the CAS of the lease (acq_rel), and that CAS fails because the slot's generation has moved. ThreadSanitizer
+// cannot verify that argument, so the check is not instrumented; reads after a lease are instrumented.
 #define CAROUSEL_UNSYNCHRONIZED [[gnu::no_sanitize("thread")]]
 
 namespace carousel::ring {

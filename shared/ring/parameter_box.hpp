@@ -11,7 +11,8 @@
 //   the supervisor, for a change: fills set k + 1 with from = h, then {k, h} -> {k + 1, h}
 //
 // Each of these two steps is one CAS on the same word, so a change applies exactly from the first number for
-// which no source has been given a set: no frame in progress changes, and `from` is known at once.
+// which no source has been given a set. Therefore the parameters of a frame in progress never change, and
+// `from` is known at once.
 //
 // parameters_for() may be called by any source; publish() only by the supervisor (one thread; the run's lock
 // excludes a second supervisor). Memory order: a set is written before the CAS (acq_rel) that makes it valid;
@@ -59,10 +60,10 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
                                          u64 oldest) noexcept;
 
 /// Repairs a state that is damaged by one bit and is known to contain `sets` and a horizon within [lowest,
-/// highest]: of the matching values that differ in one bit from the damaged one, returns the value with the
-/// highest horizon. This horizon may be higher than the original one. Numbers below this horizon for which no
-/// source has requested a set get the newest set, and a change applies from the horizon on. Empty if no value
-/// matches.
+/// highest]: among the values that differ from the damaged one in one bit and contain `sets` and such a
+/// horizon, returns the value with the highest horizon. This horizon may be higher than the original one.
+/// Numbers below this horizon for which no source has requested a set get the newest set, and a change
+/// applies from the horizon on. Empty if no value matches.
 [[nodiscard]] std::optional<parameter_state> repaired_state(u64 damaged, u32 sets, u64 lowest,
                                                             u64 highest) noexcept;
 

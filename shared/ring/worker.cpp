@@ -151,8 +151,8 @@ outcome worker::choose(job& j, u32 in_flight) noexcept {
     return stage_->source != shm::none ? choose_ring_sequence(j, in_flight) : choose_inputs(j, in_flight);
 }
 
-// A source's number n is the number in [T, T+N) that maps to its word, where T is the tail of its first
-// output; n is available when the word is WAIT at exactly that lap.
+// A word of a source stands for the number n in [T, T+N) that maps to the word, where T is the tail of the
+// source's first output. The number n is available when the word is WAIT at exactly the lap of n.
 outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
     shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 end = load(control_->end);
@@ -297,7 +297,7 @@ outcome worker::fill(job& j) noexcept {
         crash_here(crash_point::slot_filled);
         // The slot's event word is cleared: tags wrap after 2^28 versions, and a slot may have been unused
         // for that long, so the word could contain a tag that equals this job's tag, and a process could take
-        // the job for complete before it is.
+        // the job for complete before the job is complete.
         out.block().event_tag[j.output[k].index].store(0, std::memory_order_relaxed);
     }
     if (!write_header(j)) return outcome::revoked;

@@ -1,8 +1,8 @@
 #pragma once
-// The status words of a frame's slots (device/backend.hpp): a reader checks before and after its work that
-// the status words of its inputs are as the producers left them; a producer sets the status words of its
-// outputs. The device counts status words that do not match, in one counter per frame in flight for all
-// inputs together. If the CPU can access the ring, the affected input is determined.
+// The status words of a frame's slots (device/backend.hpp): before and after its work, a reader checks that
+// the status words of its inputs are still the words that the producers stored; a producer sets the status
+// words of its outputs. The device counts status words that do not match, in one counter per frame in flight
+// for all inputs together. If the CPU can access the ring, the affected input is determined.
 //
 // Threads: step() is called on the thread that enqueues, report() on the thread that commits.
 

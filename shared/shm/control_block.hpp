@@ -10,11 +10,11 @@
 // ring/words.hpp defines their fields and ring/ the legal transitions. Every index and size read from the
 // block is checked before use: a faulty process may have written any value.
 //
-// Access rights apply to whole pages, so words of different writers lie on different pages (`own_page`): the
-// words that only the supervisor writes are on other pages than the words of each stage, seat, ring, source,
-// asset and incarnation. A stage maps the block read-only and then makes writable only the pages to which its
-// own seat writes in the protocol (ring/own_pages.hpp), so a wild write to any other page faults the process
-// that makes the write. The job words of all seats share a page, since consumers commit for their producers.
+// Access rights apply to whole pages, so words of different writers lie on different pages (`own_page`): no
+// page contains both words that only the supervisor writes and words of a stage, seat, ring, source, asset or
+// incarnation. A stage maps the block read-only and then makes writable only the pages to which its own seat
+// writes in the protocol (ring/own_pages.hpp), so a wild write to any other page faults the process that
+// makes the write. The job words of all seats share a page, since consumers commit for their producers.
 //
 // The words are followed by one frame segment per ring: the headers of its slots (frame_header.hpp), writable
 // only by the ring's producer.

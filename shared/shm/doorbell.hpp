@@ -5,9 +5,9 @@
 // Protocol: the waiter reads ticket(), checks the words for which it waits, and then sleeps if the ticket is
 // still valid. ring() increments the count and wakes waiters only if the sleep bit is set, so a call of
 // ring() costs one atomic add if no process waits. Ordering: both sides do a read-modify-write on the same
-// word (acq_rel). The later operation observes the effect of the earlier one: if ring() comes after the sleep
-// bit is set, it wakes the waiter; if ring() comes first, the attempt to set the sleep bit fails, because the
-// ticket has changed. Crash: every sleep is bounded (max_sleep_ns) because a process may die between its
+// word (acq_rel). The later operation observes the effect of the earlier one. If ring() comes after the sleep
+// bit is set, ring() wakes the waiter. If ring() comes first, the attempt to set the sleep bit fails, because
+// the ticket has changed. Crash: every sleep is bounded (max_sleep_ns) because a process may die between its
 // change and ring(); a waiter that dies leaves the sleep bit set, which costs the next ring() one system
 // call.
 

@@ -53,9 +53,9 @@ struct peer_process {
 };
 
 /// `reported_start_time`: from the peer's message; 0: the peer has sent none, as is the case for a listener.
-/// On an older kernel, a pid without a start time is accepted as the peer's if the connection is still open
-/// after the pidfd was opened: a process's descriptors are closed before its pid becomes free, unless another
-/// process shares them. Any thread.
+/// On an older kernel, a pid without a start time is accepted as the pid of the peer if the connection is
+/// still open after the pidfd was opened. The reason is that the descriptors of a process are closed before
+/// its pid becomes free, unless another process shares them. Any thread.
 [[nodiscard]] peer_process peer_process_of(int socket, u64 reported_start_time) noexcept;
 /// The same without SO_PEERPIDFD.
 [[nodiscard]] peer_process peer_process_by_start_time(int socket, u64 reported_start_time) noexcept;

@@ -6,9 +6,9 @@
 // them with the run. The pages of the segments have separate access rights in each process: a process that
 // attaches can read all segments and write to none until it opens the segment of its own output ring. A
 // process that maps a block and takes part in its run (the supervisor, a stage) holds a shared lock on the
-// block (shm/process_fd.hpp) as long as its segment object, or a child that was forked in the meantime,
-// exists. Observers hold none. A block without a lock is dead; only the process that removes it takes the
-// exclusive lock, for the duration of the removal.
+// block (shm/process_fd.hpp). The lock lasts as long as the segment object exists, or a child that was forked
+// while the object existed. Observers hold none. A block without a lock is dead; only the process that
+// removes it takes the exclusive lock, for the duration of the removal.
 
 #include <memory>
 #include <string>

@@ -3,11 +3,11 @@
 // shares), used by every view and report.
 //
 // The bottleneck is the stage that could always continue: it waits neither for frames nor for room in its
-// output. The bottleneck's own share (the share of time in which it waits for neither and has a frame in
-// progress) is therefore near 1, while upstream stages wait for room and downstream stages wait for frames.
-// Two other cases are distinguished: pipelines that are stopped from outside (a stage is down or paused) and
-// pipelines that are intentionally slow (a source that waits for its clock). If contexts take turns on one
-// GPU, the stages wait for their turns, and the GPU is the bottleneck.
+// output. The own share of the bottleneck (the share of time in which it waits neither for frames nor for
+// room, and has a frame in progress) is therefore near 1, while upstream stages wait for room and downstream
+// stages wait for frames. Two other cases are distinguished: pipelines that are stopped from outside (a stage
+// is down or paused) and pipelines that are intentionally slow (a source that waits for its clock). If
+// contexts take turns on one GPU, the stages wait for their turns, and the GPU is the bottleneck.
 //
 // Pure functions of plain data; may be called from any thread.
 

@@ -15,8 +15,8 @@
 // are in flight.
 // `busy_ns` is increased while a frame is in progress, at each commit and each heartbeat (50 ms), and never
 // by a reader, so every reader reads one value that only grows. `busy_since_ns` of the process's entry is the
-// time up to which busy time has been counted: the thread that advances this word counts the span by which it
-// has advanced the word, so several threads may count concurrently and no span is counted twice. If the
+// time up to which busy time has been counted. A thread that advances this word counts the span by which it
+// has advanced the word. So several threads may count concurrently, and no span is counted twice. If the
 // process dies between the advance and the addition, or between two heartbeats, that span (tens of
 // milliseconds) is not counted, and the word keeps its value in a dead entry: no process reads the word of a
 // dead entry, and the next owner of the entry sets the word to 0.

@@ -151,8 +151,8 @@ void read_snapshot(const shm::control_block& c, snapshot& out);
 // supervisor records the end in the control block, because observers keep their mapping when the block's name
 // and the run's runtime directory are gone. The record is the high half of control_block::supervisor; the low
 // half is the supervisor's pid. If the high half is 0, the run has not ended. If the run has ended, the high
-// half contains a mark, the complement of the exit code, and the exit code, so that a flipped bit in a run
-// that continues does not read as an end.
+// half contains a mark, the complement of the exit code, and the exit code, so that a flipped bit in the word
+// of a run that continues does not read as the end of the run.
 
 /// Called only by the supervisor, when the run's exit code is known.
 void note_end(shm::control_block& c, int exit_code) noexcept;

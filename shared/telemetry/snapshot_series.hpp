@@ -100,8 +100,8 @@ private:
 
 // The last frames as bars per stage: the times at which a stage claimed a frame, submitted it, and found it
 // complete. The bars are collected from the slots' headers and from the jobs in progress, over successive
-// snapshots; a frame that appeared and disappeared between two snapshots is missing, which is acceptable for
-// a drawing of the last frames. One thread per object.
+// snapshots; a frame that appeared and disappeared between two snapshots is missing. This is acceptable,
+// because the bars only show the last frames. One thread per object.
 
 struct frame_bar {
     u64 ring_sequence = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// Collects the records that the stages write for `carousel trace` and joins them to attempts: one stage's
-// work on one frame by one process. poll() must be called before a ring has wrapped (most of a second at
-// 2,000 frames/s); missed records are counted.
+// Collects the records that the stages write for `carousel trace` and joins them to attempts. An attempt is
+// the work of one process of a stage on one frame. poll() must be called before a ring has wrapped (most of a
+// second at 2,000 frames/s); missed records are counted.
 //
 // Threading: one thread per object, in any process of the user, on read-only mappings. A damaged block yields
 // wrong timestamps, never an out-of-bounds access.

@@ -44,9 +44,10 @@ private:
 // stream that waits for it hangs forever. An event that was never recorded, or not yet recorded for this
 // frame, reads as complete. An event is therefore queried only after the job word is SUBMITTED
 // (ring/words.hpp). The owner does not wait for the shared event itself: cudaEventSynchronize on an
-// interprocess event spins on a whole core whatever its flags are, and never returns once the context has
-// faulted (seen on an H200, driver 580). So a second, private event with blocking sync is recorded
-// immediately after the shared one: when the private event is complete, the shared one is complete, too.
+// interprocess event spins on a whole core regardless of the event's flags, and never returns once the
+// context has faulted (seen on an H200, driver 580). So a second, private event with blocking sync is
+// recorded immediately after the shared one: when the private event is complete, the shared one is complete,
+// too.
 
 class event final : public device::event {
 public:

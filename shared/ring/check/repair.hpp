@@ -18,8 +18,9 @@ namespace carousel::ring {
 // Called only by the supervisor's thread, after at least two checks, because a value that both checks find is
 // not the effect of a frame that advanced between two reads. write_back() is one CAS of the damaged value: if
 // the supervisor dies before the CAS, the next check or the next supervisor finds the same value.
-// Not handled: several damaged words at the same time; a change of an even number of bits (parity does not
-// detect it, but the audit's rules may); headers, which only their producer can write.
+// Not handled: several words that are damaged at the same time; a word in which an even number of bits has
+// changed (parity does not detect such a change, but the audit's rules may detect it); headers, because only
+// their producer can write them.
 
 struct damaged_word {
     word_place at;

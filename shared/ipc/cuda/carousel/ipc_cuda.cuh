@@ -22,8 +22,8 @@
 // can push and pop. Only the CPU changes the words of a pool: kernels use blocks, but can't acquire them.
 //
 // Time. The try_... functions never wait. Functions that wait have a timeout, which is limited to
-// longest_kernel_wait_ns: if the GPU is time-sliced, the other process doesn't run while a kernel waits for
-// it, so wait on the host if possible.
+// longest_kernel_wait_ns. If the GPU is time-sliced, the other process doesn't run while a kernel waits for
+// it; therefore wait on the host if possible.
 //
 // Memory order. Data that a kernel thread has written before push, submit or commit is visible to the thread
 // that gets the element (release and acquire at system scope), also if that thread runs on another GPU.
