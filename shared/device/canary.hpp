@@ -2,13 +2,14 @@
 // The canary after a slot without a gap: 64 KiB of memory. The slot's producer fills this memory with a
 // pattern before any code of the stage first runs on that slot, and checks the pattern after each frame. A
 // byte that has changed was written by an out-of-bounds write. Both backends use the same implementation,
-// which a queue runs. The pattern depends on the slot and on its producer's incarnation, so a pattern that
-// was copied from another slot, or left by a dead incarnation, is detected as damaged. The pattern is not
-// rewritten for each frame, so a byte that changes while the slot is free is detected when the slot's next
-// frame is checked. The pattern is not a secret: it detects mistakes, not malice. A wild write that happens
-// to write the pattern's own value changes nothing and is not detected. A write that skips all 64 KiB is not
-// detected either. If a write covers the whole canary and continues into the next slot, that slot is already
-// damaged when the check detects the write; the readers of that slot detect the damage by its status word.
+// which a queue runs.
+// The pattern depends on the slot and on its producer's incarnation, so a pattern that was copied from
+// another slot, or left by a dead incarnation, is detected as damaged. The pattern is not rewritten for each
+// frame, so a byte that changes while the slot is free is detected when the slot's next frame is checked. The
+// pattern is not a secret: it detects mistakes, not malice. A wild write that happens to write the pattern's
+// own value changes nothing and is not detected. A write that skips all 64 KiB is not detected either. If a
+// write covers the whole canary and continues into the next slot, that slot is already damaged when the check
+// detects the write; the readers of that slot detect the damage by its status word.
 
 #include <bit>
 #include <span>

@@ -56,8 +56,8 @@ public:
 
     /// Waits at most timeout_ms for events and handles them.
     void run_once(int timeout_ms);
-    /// Returns a descriptor that is readable when run_once(0) has work to do. This descriptor is for event
-    /// loops that also watch other descriptors.
+    /// Returns a descriptor that is readable when run_once(0) has work to do. The descriptor is meant for
+    /// event loops that also watch other descriptors.
     [[nodiscard]] int events() const noexcept { return events_.get(); }
     [[nodiscard]] bool adopted() const noexcept { return adopted_; }
     [[nodiscard]] u32 clients() const;

@@ -15,8 +15,8 @@
 // token, and a wild value in it costs at most one limit.
 //
 // What a crash leaves: a token HELD or OFFERED, which is late after its limit (20 ms at most), and a seat's
-// bit in `wanted`. The process that takes over the late token of that seat clears the bit. A process that is
-// stopped is treated like a dead one, and requests the token again when it resumes.
+// bit in `wanted`. The process that takes over the late token of that seat clears the bit. A stopped process
+// is treated like a dead process; when it resumes, it requests the token again.
 //
 // Memory order: the token publishes no data. A stage that wants the token sets its bit and then reads the
 // token; a stage that releases the token frees it and then reads the bits. Both stages use sequentially

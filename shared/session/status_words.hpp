@@ -49,10 +49,10 @@ public:
     /// Returns the step that compares the status words of job `j`'s inputs, sets the status words of its
     /// outputs to `state`, and counts mismatches in word `frame`. A tombstone's inputs are not checked.
     [[nodiscard]] device::status_step step(const ring::job& j, u32 frame, device::status_state state) const;
-    /// Counts and logs words that did not match since the last call for `frame`. Called while the inputs are
-    /// leased, so that no process is permitted to fill their slots in the meantime. If a helper has already
-    /// released the inputs, a word may differ for that reason; the log line may then name a ring that is not
-    /// affected.
+    /// Counts and logs the mismatching words that the device has counted since the last call for `frame`.
+    /// Called while the inputs are leased, so that no process is permitted to fill their slots in the
+    /// meantime. If a helper has already released the inputs, a word may differ for that reason; the log line
+    /// may then name a ring that is not affected.
     void report(const ring::job& j, u32 frame);
 
 private:

@@ -202,8 +202,8 @@ std::vector<process_id> marked_processes(const std::string& assignment) {
     for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
         const i32 pid = std::atoi(at->path().filename().c_str());
         if (pid <= 0 || pid == ::getpid()) continue;
-        // The fields belong to one process if the pid's start time is the same before and after they are
-        // read.
+        // The fields belong to one process if the pid's start time is the same before and after the fields
+        // are read.
         const u64 start_time = start_time_of(pid);
         const i32 parent = parent_of(read_all(at->path() / "stat"));
         const bool has_mark = has_word(read_all(at->path() / "environ"), assignment);

@@ -41,7 +41,8 @@ public:
     }
 };
 
-constexpr u64 copy_grain = 512 * 1024;  // in bytes; a smaller copy is not faster with a second core
+// size in bytes; a copy of fewer bytes is not faster if a second core takes part
+constexpr u64 copy_grain = 512 * 1024;
 
 std::shared_ptr<const failure> current_failure() {
     auto why = std::make_shared<failure>();

@@ -308,7 +308,7 @@ std::optional<u64> repaired_value(const shm::control_block& c, const shm::contro
         default:
             break;
     }
-    // The rules require that every other word is intact.
+    // The rules can be applied only if every other word is intact.
     if (damaged_words(c, made).size() != 1) return std::nullopt;
     if (w.at.kind == word_kind::ring_sequence) return sequence_value(c, made, w.at.first);
     return candidates(c, made, known, w).only_meaning();
