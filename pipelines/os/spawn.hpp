@@ -52,8 +52,8 @@ struct exit_status {
 };
 /// Reaps the child of a readable pidfd.
 [[nodiscard]] exit_status reap(int pidfd) noexcept;
-/// Returns true if the kernel is terminating the process, or has terminated it: in both cases its files are
-/// closed, and none of its code runs any more.
+/// Returns true if the kernel is terminating the process, or has terminated it: in both cases none of its
+/// code runs any more.
 [[nodiscard]] bool is_exiting(i32 pid) noexcept;
 using shm::has_ended;
 
