@@ -73,7 +73,8 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
     return __ballot_sync(~0U, mine && !room);
 }
 
-/// Draws all triangles that are not small; with the path medium or large, draws every triangle of the list.
+/// Draws all triangles that are not small. On the raster paths `medium` and `large`, this kernel draws every
+/// triangle of the list.
 __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ raster_args a) {
     let_next_begin();
     // This kernel need not wait at its start. If it follows raster_small, it starts only after all blocks of

@@ -274,8 +274,8 @@ std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
 }
 
 /// One END applies to the whole run. The END is exact for a sink if each of the sink's frames depends on the
-/// source that sets the END. (A sink that reads as latest may see an extra frame, as it may also miss
-/// frames.)
+/// source that sets the END. (A sink in a group of kind `latest` may get an extra frame, and it
+/// may miss frames.)
 void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         // A stage with `returns` receives the END of this run's own sources back from another host, after

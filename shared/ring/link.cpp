@@ -95,9 +95,9 @@ bool link_ref::mark_ready(u32 slot, u32 job, u64 version) noexcept {
     return cas(link_->slot[slot], raw, w.with(slot_state::ready).pack());
 }
 
-// A group is closed if its optional stage has failed for good, or if no program uses its port. The ring does
-// not wait for a closed group, nor for a group that does not take the frame: any process that sweeps changes
-// the group's words from WAIT to SKIPPED.
+// A group is closed if its optional stage has failed for good, or if no program uses its port. The ring
+// waits neither for a closed group nor for a group that does not take the frame: the next sweep, by any
+// process, changes the group's words from WAIT to SKIPPED.
 bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
     for (u32 g = 0; g < blocking_; ++g) {
         const u64 raw = load(link_->group[slot.index][g]);

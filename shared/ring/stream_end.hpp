@@ -59,12 +59,13 @@ bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept;
 
 // Functions for frames that a reader with several inputs can no longer get at every input.
 
-/// While the groups of a stage with several inputs are closed and opened, one after the other, one ring may
-/// let a frame bypass the stage while another ring keeps the same frame for the stage. The stage then never
-/// gets that frame at all inputs, and the ring and the stage would wait for each other. So the stage lets the
-/// frame bypass it at all of its inputs, WAIT -> SKIPPED. Called by any process of the stage when it searches
-/// for work. `ready` was read before the call, so the frame had bypassed the stage before the WAIT was read.
-/// After a crash between two changes, the next process that searches for work makes the remaining changes.
+/// A stage with several inputs has a group in each of its rings, and these groups are closed and opened one
+/// after the other. Meanwhile, one ring may let a frame bypass the stage, and another ring may keep the same
+/// frame for the stage. The stage then never gets that frame at all inputs, and the ring and the stage would
+/// wait for each other. So the stage lets the frame bypass it at all of its inputs, WAIT -> SKIPPED. Called
+/// by any process of the stage when it searches for work. `ready` was read before the call, so the frame had
+/// bypassed the stage before the WAIT was read. After a crash between two changes, the next process that
+/// searches for work makes the remaining changes.
 void let_partial_frames_pass(const shm::stage_block& stage, std::optional<link_ref> (&input)[shm::max_inputs],
                              const ready_map (&ready)[shm::max_inputs]) noexcept;
 

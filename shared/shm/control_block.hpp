@@ -312,8 +312,7 @@ struct source_block {
     u32 link;       ///< its output
     u32 first_lap;  ///< lap of number 0; the value is 0, except in runs that test the wrap-around of laps
     u32 reserved;
-    /// E, ring/stream_end.hpp: the job which claims that its number and all higher numbers don't exist; 0:
-    /// none
+    /// E, ring/stream_end.hpp: a job's claim that the stream ends before the number of the job; 0: none
     alignas(own_page) word ended;
     word sequence_lease[max_window];
 };

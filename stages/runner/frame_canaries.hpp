@@ -13,9 +13,9 @@
 // writing), each frame plants its canaries: a wild write into a free slot could not be attributed to a
 // process.
 //
-// A stage whose output is completed on the host (commits_on_host) writes after the check by the last launch.
-// So a second check follows finish(), on a separate queue, because the stage's queue belongs to the main
-// thread.
+// A stage that completes its output on the host (commits_on_host) still writes after the frame's last launch,
+// which checks the canaries. So a second check follows finish(), on a separate queue, because the stage's
+// queue belongs to the main thread.
 //
 // What a crash leaves. If the process crashes before the event, R2 aborts the unfinished work, whose slot is
 // quarantined. A crash between the event and the commit, including the check, leaves a SUBMITTED job, which

@@ -158,8 +158,8 @@ struct description {
     /// Every frame has the same work: process() launches the same kernels in the same order with the same
     /// sizes, each by carousel::cuda::launch(), and enqueues nothing else; only the arguments of the kernels
     /// (slots, parameters) differ. With the pipeline's key `graphs` the work is then one graph launch per
-    /// frame. A frame whose work differs ends the process, and the message has the frame's number. No effect
-    /// on the CPU.
+    /// frame. If the work of a frame differs from that of the first frame, the process ends with a message
+    /// that has the frame's number. No effect on the CPU.
     bool same_work = false;
     /// If true, the stage accesses rings on another GPU only through a mapping. If false, the runner may copy
     /// a slot of such a ring to the stage's own GPU, and the copy runs on the frame's queue. A stage sets

@@ -173,8 +173,8 @@ void note_abandoned(process_table& t, const seat& s, const process& p) {
         });
     if (cap == 0 || failures < cap) return;
     const std::string& stage = t.setup->stages[s.stage].spec.name;
-    // The frame was abandoned before, and now its tombstone has ended a process, because the stage requests
-    // tombstones. The frame is counted as abandoned only once.
+    // The frame was abandoned before. The stage requests tombstones, and a process has ended while it worked
+    // on the tombstone of this frame. The frame is counted as abandoned only once.
     if (std::any_of(t.account.abandoned.begin(), t.account.abandoned.end(), [&](const auto& g) {
             return g.ring_sequence == p.sequences.front() && g.stage == stage;
         })) {

@@ -6,8 +6,8 @@
 // and a host function gives the permit back. The host functions never block, so no stream delays another one.
 //
 // The code in ipc/gate.hpp determines the result of a wait, and also which call gives the permit back. A
-// crash may leave a permit, a place in the line, and a gate at which no stream waits; semaphore.hpp and
-// gate.hpp describe the repair.
+// crash may leave a permit that is not given back, a place in the line, and a gate at which no stream waits;
+// semaphore.hpp and gate.hpp describe the repair.
 
 #include <cuda_runtime_api.h>
 
