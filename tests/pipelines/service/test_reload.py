@@ -34,6 +34,11 @@ class Changing(Rig):
         wait_for("READY=1", lambda: len(self.manager.values("READY")) > before)
         return run
 
+    def has_undelivered(self):
+        now = self.ps()
+        source = next(s for s in now["stages"] if s["name"] == "geometry")
+        return (source["commits"] or 0) > (now["pipeline"]["frames"] or 0)
+
     def change(self, *pairs):
         for old, new in pairs:
             self.assertEqual(self.text.count(old), 1, old)
@@ -203,7 +208,8 @@ class Upgrade(Changing):
 
     def test_a_request_to_end_a_run_that_is_drained_cancels_its_continuation(self):
         run = self.begin()
-        self.assertEqual(self.carousel("down", "display", *self.pipeline).returncode, 0)   # so that the drain waits
+        self.assertEqual(self.carousel("down", "display", *self.pipeline).returncode, 0)
+        wait_for("a frame for which the drain waits", self.has_undelivered)
         client = subprocess.Popen([CAROUSEL, "upgrade", *self.pipeline, "--drain"], env=self.environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
         self.addCleanup(client.stdout.close)
