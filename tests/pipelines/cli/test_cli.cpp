@@ -269,6 +269,7 @@ TEST_CASE("wrong options are refused by name before anything runs") {
 }
 
 TEST_CASE("an address reachable by others needs --insecure in each command that reads hosts") {
+    CAROUSEL_NEEDS_EXTRAS();
     const world w;
     w.program("alone", R"(cat > /dev/null; echo '{"format":null,"slot_bytes":0,"commits_on_host":true}')");
     const std::string file = runnable(w, R"([[stage]]
