@@ -1,5 +1,5 @@
 #pragma once
-// A source with its own frame format; it simulates a spinning scanner in a room. A real source would read
+// A source with its own frame format; it simulates a spinning lidar in a room. A real source would read
 // record number f.frame_number() of a file here: the content of a frame must depend only on its number, its
 // parameters and the settings, because the frame is made again after a crash. Settings: points, the number
 // per frame [1024].
