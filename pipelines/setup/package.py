@@ -1,6 +1,6 @@
 """Makes packages of what `cmake --install` installs from a finished build.
 
-Usage: package.py deb|wheel|tarball|image BUILD FOLDER [--base IMAGE]
+Usage: package.py deb|wheel|tarball|image|site BUILD FOLDER [--base IMAGE]
 
 Prints the package files that it has written into FOLDER; for images, prints their names. The version is that of CMakeLists.txt.
 
@@ -19,7 +19,8 @@ import tarfile
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, "site")]
+import make_site  # noqa: E402
 import man_pages  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -70,6 +71,14 @@ def install(build, prefix, final):
         path = os.path.join(prefix, "share", "doc", "carousel", document)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         shutil.copyfile(os.path.join(ROOT, document), path)
+
+
+def add_site(build, prefix):
+    """Adds the documents as a site. Without the programs that make it the package has no site, and a warning names their packages."""
+    if missing := make_site.missing_packages():
+        print(f"warning: the package gets no documentation site, because packages are missing: apt-get install {' '.join(missing)}", file=sys.stderr)
+    else:
+        make_site.make(build, os.path.join(prefix, "share", "doc", "carousel", "html"))
 
 
 def files_below(folder):
@@ -145,9 +154,11 @@ def portable_prefix(build, prefix):
 
 
 # --- tarball and image -------------------------------------------------------------------------------------------------------------
-def make_tarball(build, to, scratch, name=""):
+def make_tarball(build, to, scratch, name="", site=True):
     name = name or f"carousel-{version_of(build)}-linux-x86_64"
     portable_prefix(build, os.path.join(scratch, name))
+    if site:
+        add_site(build, os.path.join(scratch, name))
     path = os.path.join(to, name + ".tar.gz")
     with gzip.open(path, "wb", compresslevel=COMPRESSION) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
         tar.add(os.path.join(scratch, name), name, filter=owned_by_root)
@@ -166,7 +177,7 @@ def make_images(build, scratch, base):
     version = version_of(build)
     context = os.path.join(scratch, "context")
     os.mkdir(context)
-    make_tarball(build, context, scratch, "carousel")
+    make_tarball(build, context, scratch, "carousel", site=False)
     made = []
     for stage, name in (("runtime", f"carousel:{version}"), ("cuda", f"carousel:{version}-cuda")):
         # No step of the Containerfile runs a program, so the build needs neither more isolation nor a network.
@@ -234,7 +245,10 @@ DEBIAN = {
     "python3-carousel": {"files": ["usr/lib/carousel/python/*", "usr/lib/python3/*"], "section": "python",
                          "depends": "carousel (= {version}), python3 (>= {python}), python3 (<< {next_python}), python3-numpy",
                          "about": "stages, ports and pipelines in Python"},
-    "carousel": {"files": ["*"], "section": "utils", "depends": "", "recommends": "libssl3", "suggests": "carousel-viewer, python3-carousel",
+    "carousel-doc": {"files": ["usr/share/doc/carousel/html/*"], "section": "doc", "depends": "carousel (= {version})",
+                     "about": "documentation as a site, with search, for browsers"},
+    "carousel": {"files": ["*"], "section": "utils", "depends": "", "recommends": "libssl3",
+                 "suggests": "carousel-viewer, carousel-doc, python3-carousel",
                  "about": "programs and pipelines"},
 }
 # Also removes the compiled files that importing the modules has written.
@@ -254,6 +268,7 @@ def debian_folders(build, scratch):
     """Makes one folder per package, in the form that dpkg-deb packs."""
     whole = os.path.join(scratch, "whole")
     install(build, os.path.join(whole, "usr"), "/usr")
+    add_site(build, os.path.join(whole, "usr"))
     add_debian_files(whole)
     folders = {}
     for file in files_below(whole):
@@ -329,7 +344,7 @@ def library_packages(folder):
 
 def main():
     parser = argparse.ArgumentParser(description="makes packages of a finished build")
-    parser.add_argument("kind", choices=("deb", "wheel", "tarball", "image"))
+    parser.add_argument("kind", choices=("deb", "wheel", "tarball", "image", "site"))
     parser.add_argument("build", type=os.path.abspath)
     parser.add_argument("to", type=os.path.abspath)
     parser.add_argument("--base", default="docker.io/library/debian:bookworm-slim", help="what the image is based on")
@@ -339,6 +354,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="carousel-package-") as scratch:
         if words.kind == "image":
             made = make_images(words.build, scratch, words.base)
+        elif words.kind == "site":
+            make_site.make(words.build, os.path.join(words.to, "site"))
+            made = [os.path.join(words.to, "site", "index.html")]
         else:
             made = {"deb": make_debs, "wheel": make_wheel, "tarball": make_tarball}[words.kind](words.build, words.to, scratch)
     print("\n".join(made))

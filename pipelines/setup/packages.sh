@@ -49,6 +49,9 @@ carousel_lint_packages() { printf '%s' "$lint_packages"; }
 # Needed in addition for the API reference.
 carousel_docs_packages() { printf 'doxygen doxygen\n'; }
 
+# ... and for the documents as a site.
+carousel_site_packages() { printf '%s\n' 'mkdocs mkdocs' 'mkdocs-material mkdocs'; }
+
 # Needed in addition by the campaign of hosts: network namespaces, as two hosts on one machine, and the rules that make one of them
 # unreachable. The tests of --all are skipped where these are missing. Neither package starts a process. The test of ssh needs
 # openssh-server, which is left out: installing it starts a daemon that listens on the network.

@@ -3,7 +3,7 @@
 # Shared by ./pipelines/launch, ./pipelines/package and ./tests/run: find and install missing packages, configure, build. Sourced; bash.
 #
 # The caller sets `root` (the repository), may set `no_install=yes`, and calls in this order:
-#   carousel_packages programs [films] [hosts] [python] [packages] [images] | tests [networks] | all-tests
+#   carousel_packages programs [films] [hosts] [python] [packages] [images] [site] | tests [networks] | all-tests
 #       ends the script with exit code 2 when something is missing and can't be installed
 #   carousel_configure PRESET [--kept] [-Dkey=value ...]
 #   carousel_build PRESET TARGET...
@@ -81,8 +81,9 @@ carousel_packages() {
         case " $* " in *' python '*) carousel_python_packages ;; esac
         case " $* " in *' packages '*) carousel_package_packages ;; esac
         case " $* " in *' images '*) carousel_image_packages ;; esac
+        case " $* " in *' site '*) carousel_docs_packages && carousel_site_packages ;; esac
         case $1 in *tests) carousel_test_packages ;; esac
-        if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_lint_packages && carousel_docs_packages && carousel_package_packages; fi
+        if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_lint_packages && carousel_docs_packages && carousel_site_packages && carousel_package_packages; fi
         case " $* " in *' networks '*) carousel_network_packages ;; esac
     } | carousel_missing)
     [ ${#missing[@]} = 0 ] && return 0

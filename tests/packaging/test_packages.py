@@ -31,7 +31,7 @@ class Packages(unittest.TestCase):
         os.mkdir(self.to)
 
     def test_a_tarball_works_under_a_path_with_a_space_and_after_a_move(self):
-        tarball, = package.make_tarball(BUILD, self.to, self.scratch)
+        tarball, = package.make_tarball(BUILD, self.to, self.scratch, site=False)   # the Debian packages are tested with it
         name = os.path.basename(tarball)[:-len(".tar.gz")]
         self.assertEqual(name, f"carousel-{package.version_of(BUILD)}-linux-x86_64")
         here, there = os.path.join(self.to, "a folder"), os.path.join(self.to, "another folder")
@@ -84,10 +84,20 @@ class Packages(unittest.TestCase):
                 done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-Kutf8"], input=page, capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stderr), (0, ""), command)
 
+    def check_site(self, folders):
+        """The package with the site exists where it can be made; it has the pages of documents, and the generated ones."""
+        self.assertEqual("carousel-doc" in folders, not package.make_site.missing_packages())
+        if "carousel-doc" in folders:
+            site = os.path.join(folders["carousel-doc"], "usr/share/doc/carousel/html")
+            for page in ("index.html", "pipelines/docs/operate.html", "reference/keys.html", "reference/commands/run.html", "reference/cpp/index.html",
+                         "search/local.js"):
+                self.assertTrue(os.path.isfile(os.path.join(site, page)), page)
+
     def test_debian_packages(self):
         folders = package.debian_folders(BUILD, self.scratch)
         self.check_man_pages(os.path.join(folders["carousel"], "usr/share/man/man1"))
-        self.assertEqual(set(folders) - {"python3-carousel", "carousel-viewer"}, {"carousel", "carousel-dev"})
+        self.assertEqual(set(folders) - {"python3-carousel", "carousel-viewer", "carousel-doc"}, {"carousel", "carousel-dev"})
+        self.check_site(folders)
         with open(os.path.join(folders["carousel"], "usr/lib/systemd/system/carousel@.service"), encoding="utf-8") as unit:
             self.assertIn("\nExecStart=/usr/bin/carousel run ", unit.read())
         for folder in folders.values():   # no file names the folder in which the package was made
