@@ -12,6 +12,7 @@ ROOT, CAROUSEL = sys.argv[1:3]
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(ROOT, "pipelines", "setup", "site"), os.path.join(HERE, "tidy")]
 import assemble  # noqa: E402
+import document_commands  # noqa: E402
 import reference  # noqa: E402
 from tidy import tracked_files  # noqa: E402
 
@@ -86,6 +87,39 @@ class Site(unittest.TestCase):
                               check=False)
         self.assertEqual((done.returncode, done.stderr),
                          (1, "the site needs packages that are not installed: apt-get install mkdocs doxygen mkdocs-material\n"))
+
+
+class Commands(unittest.TestCase):
+    """documents.toml compared with the documents; test_commands.py runs the commands."""
+
+    def setUp(self):
+        self.commands = {name: document_commands.commands_of(read(name)) for name in assemble.pages()}
+
+    def test_each_block_names_its_language(self):
+        unnamed = [f"{name}: {content.splitlines()[0]}" for name in assemble.pages() for language, content in document_commands.blocks(read(name))
+                   if not language]
+        self.assertEqual(unnamed, [], "sh for commands, console for commands with their output, text for anything else")
+
+    def test_each_document_with_commands_is_run(self):
+        listed = [document["path"] for document in document_commands.plan()["document"]]
+        self.assertEqual(sorted(listed), sorted(name for name, commands in self.commands.items() if commands))
+        self.assertGreater(sum(map(len, self.commands.values())), 150)
+
+    def test_each_row_is_of_a_command_and_each_exception_has_a_reason(self):
+        run = 0
+        for document in document_commands.plan()["document"]:
+            commands = document_commands.with_entries(document, self.commands[document["path"]])
+            used = {row["begins"] for _, row in commands if row}
+            rows = document.get("commands", []) + ([document["rest"]] if "rest" in document else [])
+            self.assertEqual({row["begins"] for row in rows} - used, set(), document["path"])
+            for row in rows:
+                self.assertTrue(row.get("not_run", "gpu").startswith(document_commands.KINDS), row)
+            run += sum("not_run" not in row for _, row in commands)
+        self.assertGreater(run, 110)
+
+    def test_commands_are_found(self):
+        text = "```sh\na \\\n  b\n# c\ncat > d <<'END'\n# e\nEND\nf\n```\n```console\n$ g\noutput\n```\n```toml\nh\n```\n"
+        self.assertEqual(document_commands.commands_of(text), ["a \\\n  b", "cat > d <<'END'\n# e\nEND", "f", "g"])
 
 
 class Generated(unittest.TestCase):

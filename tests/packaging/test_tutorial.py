@@ -9,11 +9,8 @@ import subprocess
 import sys
 import unittest
 
+import document_commands
 from installed import Installation
-
-
-def commands_of(text):
-    return [line for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S) for line in block.splitlines()]
 
 
 class Tutorial(unittest.TestCase):
@@ -21,7 +18,7 @@ class Tutorial(unittest.TestCase):
     def setUpClass(cls):
         cls.all = Installation(sys.argv[1:])
         with open(os.path.join(cls.all.root, "stages/README.md"), encoding="utf-8") as f:
-            cls.commands = commands_of(f.read())
+            cls.commands = document_commands.commands_of(f.read())
         cls.transcript = cls.follow()
 
     @classmethod
@@ -33,22 +30,9 @@ class Tutorial(unittest.TestCase):
     @classmethod
     def follow(cls):
         """(command, exit code, what it printed) for each, up to the first that fails."""
-        marker = "carousel-tutorial-step"
-        script = ["exec 2>&1"]
-        for number, command in enumerate(cls.commands):
-            here = command.replace("/opt/carousel", cls.all.prefix).replace("build/release", cls.all.build)
-            script.append(f"{here}\ncode=$?; echo; echo {marker} {number} $code; [ $code = 0 ] || exit 0")
-        done = subprocess.run(["bash", "-c", "\n".join(script)], cwd=cls.all.folder, capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, env={**cls.all.environment, "CXX": cls.all.cxx}, timeout=550)
-        steps, text = [], ""
-        for line in done.stdout.splitlines():
-            if line.startswith(marker):
-                _, number, code = line.split()
-                steps.append((cls.commands[int(number)], int(code), text))
-                text = ""
-            else:
-                text += line + "\n"
-        return steps
+        steps = [(command, command.replace("/opt/carousel", cls.all.prefix).replace("build/release", cls.all.build), 0) for command in cls.commands]
+        done = document_commands.follow(steps, cls.all.folder, {**cls.all.environment, "CXX": cls.all.cxx}, 550)
+        return [(command, code, text) for command, _, code, text in done]
 
     def printed(self, pattern):
         return [text for command, _, text in self.transcript if re.search(pattern, command)]

@@ -87,7 +87,7 @@ class ReadMe(unittest.TestCase):
         return run
 
     def test_three_lines_lead_to_a_stage(self):
-        commands, = re.findall(r"^```\n(\./pipelines/launch .*?)^```$", self.text, re.M | re.S)
+        commands, = re.findall(r"^```sh\n(\./pipelines/launch .*?)^```$", self.text, re.M | re.S)
         _, new, run = commands.splitlines()   # the set-up's test checks what the first one does
         small = " --device cpu --size 96x64 --set geometry.triangles=500 --out '' --no-color"
         for command in (new, run.replace("--frames 100", "--frames 20") + small):
@@ -141,7 +141,7 @@ class ReadMe(unittest.TestCase):
         self.assertEqual(printed, [(n, 7.0, {"exposure_ms": 3.5}) for n in range(20)])
 
     def test_frames_are_fed_into_a_run_by_its_lines(self):
-        text, = re.findall(r"^```\n(sudo apt-get install .*?)^```$", self.text, re.M | re.S)
+        text, = re.findall(r"^```sh\n(sudo apt-get install .*?)^```$", self.text, re.M | re.S)
         packages, builds, *lines = text.splitlines()
         with open(os.path.join(ROOT, "pipelines/setup/packages.sh"), encoding="utf-8") as script:
             taken, = re.findall(r"^carousel_python_packages\(\) \{\n    printf '%s\\n' (.*)$", script.read(), re.M)

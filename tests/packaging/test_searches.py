@@ -1,0 +1,89 @@
+"""A newcomer with the site alone: one search leads to the answer. Builds the site, and opens it as files, without a server.
+
+Usage: test_searches.py BUILD ROOT [FOLDER]     writes pictures of the pages into FOLDER"""
+import os
+import sys
+import tempfile
+import unittest
+
+BUILD, ROOT = (os.path.abspath(word) for word in sys.argv[1:3])
+PICTURES = sys.argv[3] if len(sys.argv) > 3 else ""
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(ROOT, "pipelines", "setup", "site"), os.path.join(HERE, "..", "support")]
+import browser  # noqa: E402
+import make_site  # noqa: E402
+from processes import skip  # noqa: E402
+
+# What is searched, the page of one of the first three results, and words that the page's text below that result has.
+QUESTIONS = (
+    ("state over frames", "pipelines/docs/state.html", ("exactly once", "rename")),
+    ("upgrade", "pipelines/docs/upgrade.html", ("carousel upgrade", "layout version")),
+    ("service", "pipelines/docs/service.html", ("systemctl enable",)),
+    ("output directory", "pipelines/docs/operate.html", ("runs/NAME-DATE",)),
+    ("backtrace", "pipelines/docs/debug.html", ("gdb",)),
+    ("environment variables", "pipelines/docs/environment.html", ("CAROUSEL_LOG",)),
+    ("max_attempts", "reference/keys.html", ("a whole number from 1 to 7", "Default: 3")),
+    ("frame_timeout_ms", "reference/keys.html", ("10 to 3600000", "Default: 2000")),
+    ("in_flight", "reference/keys.html", ("from 1 to 16", 'Default: "auto"')),
+    ("exit code 73", "reference/words.html", ("threw an exception",)),
+)
+PAGES = ("index.html", "pipelines/docs/start.html", "pipelines/docs/tutorial.html", "pipelines/docs/learners.html", "pipelines/docs/debug.html",
+         "reference/keys.html", "reference/words.html", "reference/commands/chaos.html", "reference/python.html", "reference/cpp.html",
+         "shared/ARCHITECTURE.html")
+
+
+class Searches(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="carousel-site-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.site = os.path.join(cls.folder.name, "site")
+        make_site.make(BUILD, cls.site)
+
+    def browser(self, *size):
+        opened = browser.Browser(*size)
+        self.addCleanup(opened.close)
+        return opened
+
+    def picture(self, opened, name):
+        if PICTURES:
+            os.makedirs(PICTURES, exist_ok=True)
+            opened.picture(os.path.join(PICTURES, name + ".png"))
+
+    def results(self, opened, question):
+        """Addresses of the results, best first, as the search box shows them."""
+        opened.open(f"file://{self.site}/index.html?q={question.replace(' ', '+')}")
+        opened.wait(question, lambda: opened.run("return document.querySelectorAll('.md-search-result__item').length"), 20)
+        return opened.run("return [...document.querySelectorAll('.md-search-result__item')].slice(0, 3).map("
+                          "item => [...item.querySelectorAll('a')].map(link => link.href))")
+
+    def test_one_search_leads_to_each_answer(self):
+        opened = self.browser()
+        for question, page, words in QUESTIONS:
+            with self.subTest(question):
+                results = self.results(opened, question)
+                self.picture(opened, "search-" + question.replace(" ", "-"))
+                links = [link for item in results for link in item]
+                here = [link for link in links if link.split(self.site + "/")[-1].split("?")[0].split("#")[0] == page]
+                self.assertTrue(here, f"{question}: {links}")
+                opened.open(here[0])
+                text = opened.run("return document.querySelector('article').innerText")
+                for each in words:
+                    self.assertIn(each, text, f"{question}: {here[0]}")
+
+    def test_no_page_is_wider_than_its_window(self):
+        for name, size in (("wide", (1280, 720)), ("phone", (500, 900))):   # Chromium's windows have at least 500 columns
+            opened = self.browser(*size)
+            for page in PAGES:
+                opened.open(f"file://{self.site}/{page}")
+                self.picture(opened, f"{name}-{page.replace('/', '-')[:-5]}")
+                widths = opened.run("return [document.documentElement.scrollWidth, window.innerWidth]")
+                self.assertLessEqual(widths[0], widths[1], f"{name}: {page}")
+                broken = opened.run("return [...document.images].filter(image => image.complete && image.naturalWidth == 0).map(image => image.src)")
+                self.assertEqual(broken, [], page)
+
+
+if __name__ == "__main__":
+    if missing := make_site.missing_packages() + browser.missing_packages():
+        skip(f"packages are missing: apt-get install {' '.join(missing)}")
+    unittest.main(argv=sys.argv[:1], verbosity=2)
