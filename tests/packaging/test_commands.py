@@ -1,6 +1,6 @@
 """Runs the commands of all documents, each document in a folder of its own, on the CPU and with small pictures.
 
-Usage: test_commands.py BUILD_FOLDER ROOT CMAKE CXX NVCC [DOCUMENT...]; documents.toml has the differences to what a reader types."""
+Usage: test_commands.py BUILD [DOCUMENT...]; documents.toml has the differences to what a reader types."""
 import os
 import re
 import shutil
@@ -15,7 +15,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import interpreter  # noqa: E402
 
 SMALL = ((r"(?m)^size = \[.*\]", "size = [96, 64]"), (r"(?m)^triangles = \d+", "triangles = 500"), (r'(?m)^device = "auto"', 'device = "cpu"'))
-ONLY = sys.argv[6:]
+BUILD, ONLY = os.path.abspath(sys.argv[1]), sys.argv[2:]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def cached(name):
+    """A value of the build's CMakeCache.txt."""
+    with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
+        return re.search(rf"^{name}:\w+=(.*)$", cache.read(), re.M)[1]
 
 
 def small_pipelines(folder):
@@ -35,7 +42,7 @@ def small_pipelines(folder):
 class Commands(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.all = Installation(sys.argv[1:6])
+        cls.all = Installation([BUILD, ROOT, cached("CMAKE_COMMAND"), cached("CMAKE_CXX_COMPILER"), "none"])
         cls.plan = documents.plan()
         small_pipelines(os.path.join(cls.all.prefix, "share"))
         cls.python = os.path.join(cls.all.folder, "python")   # `python3` of the documents is the interpreter of this test
@@ -50,18 +57,18 @@ class Commands(unittest.TestCase):
         """What a reader of the document has: the source tree with a build, and an installation."""
         folder = os.path.join(self.all.folder, re.sub(r"\W+", "-", path))
         os.makedirs(os.path.join(folder, "build"))
-        shutil.copytree(os.path.join(self.all.root, "stages/examples"), os.path.join(folder, "stages/examples"),
+        shutil.copytree(os.path.join(ROOT, "stages/examples"), os.path.join(folder, "stages/examples"),
                         ignore=shutil.ignore_patterns("build", "runs", "__pycache__"))
         os.mkdir(os.path.join(folder, "pipelines"))
-        for name in os.listdir(os.path.join(self.all.root, "pipelines")):
+        for name in os.listdir(os.path.join(ROOT, "pipelines")):
             if name.endswith((".toml", ".net")):
-                shutil.copy(os.path.join(self.all.root, "pipelines", name), os.path.join(folder, "pipelines"))
+                shutil.copy(os.path.join(ROOT, "pipelines", name), os.path.join(folder, "pipelines"))
         small_pipelines(folder)
         release = os.path.join(folder, "build/release")   # a folder, so that .. leads back to this one
         os.mkdir(release)
-        for name in os.listdir(self.all.build):
+        for name in os.listdir(BUILD):
             if name.startswith("carousel") or name == "python":
-                os.symlink(os.path.join(os.path.abspath(self.all.build), name), os.path.join(release, name))
+                os.symlink(os.path.join(BUILD, name), os.path.join(release, name))
         return folder
 
     def environment(self, path):
@@ -69,7 +76,7 @@ class Commands(unittest.TestCase):
         runtime = os.path.join(self.all.folder, f"r{abs(hash(path)) % 10000}")
         os.makedirs(runtime, mode=0o700)
         return {**self.all.environment, "XDG_RUNTIME_DIR": runtime, "PATH": self.python + ":" + self.all.environment["PATH"], "CXX": self.all.cxx,
-                "CAROUSEL_PYTHON": sys.executable, "PYTHONPATH": os.path.join(os.path.abspath(self.all.build), "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+                "CAROUSEL_PYTHON": sys.executable, "PYTHONPATH": os.path.join(BUILD, "python"), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def steps(self, document, commands):
         steps = [(text, text, 0) for text in document.get("before", [])]
@@ -88,7 +95,7 @@ class Commands(unittest.TestCase):
             path = document["path"]
             if ONLY and path not in ONLY:
                 continue
-            with open(os.path.join(self.all.root, path), encoding="utf-8") as file:
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
                 steps = self.steps(document, documents.commands_of(file.read()))
             if len(steps) == len(document.get("before", [])):
                 continue
@@ -113,5 +120,5 @@ class Commands(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    interpreter.use(sys.argv[1])
+    interpreter.use(BUILD)
     unittest.main(argv=sys.argv[:1], verbosity=2)

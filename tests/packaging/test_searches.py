@@ -1,15 +1,15 @@
 """A newcomer with the site alone: one search leads to the answer. Builds the site, and opens it as files, without a server.
 
-Usage: test_searches.py BUILD ROOT [FOLDER]     writes pictures of the pages into FOLDER"""
+Usage: test_searches.py BUILD [FOLDER]     writes pictures of the pages into FOLDER"""
 import os
 import sys
 import tempfile
 import unittest
 
-BUILD, ROOT = (os.path.abspath(word) for word in sys.argv[1:3])
-PICTURES = sys.argv[3] if len(sys.argv) > 3 else ""
+BUILD = os.path.abspath(sys.argv[1])
+PICTURES = sys.argv[2] if len(sys.argv) > 2 else ""
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(ROOT, "pipelines", "setup", "site"), os.path.join(HERE, "..", "support")]
+sys.path[:0] = [os.path.join(HERE, "..", "..", "pipelines", "setup", "site"), os.path.join(HERE, "..", "support")]
 import browser  # noqa: E402
 import make_site  # noqa: E402
 from processes import skip  # noqa: E402

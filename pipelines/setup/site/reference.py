@@ -59,8 +59,9 @@ def words_page(carousel):
 
 
 def plain(text):
-    """Text of a program as Markdown: escapes characters of tags, such as <NAME>, and of emphasis."""
-    return re.sub(r"([*_<\\])", r"\\\1", re.sub(r"\s+", " ", text.strip())) if "`" not in text else re.sub(r"\s+", " ", text.strip())
+    """Text of a program as Markdown: outside code, characters of tags, such as <NAME>, and of emphasis are escaped."""
+    parts = re.split(r"(`[^`]*`)", re.sub(r"\s+", " ", text.strip()))
+    return "".join(part if part.startswith("`") else re.sub(r"([*_\\])", r"\\\1", part).replace("<", "&lt;") for part in parts)
 
 
 def help_as_markdown(text, called, level):
@@ -71,7 +72,7 @@ def help_as_markdown(text, called, level):
         while block and not block[-1].strip():
             block.pop()
         if rows:
-            out.extend(["| | |", "|---|---|", *rows, ""])
+            out.extend([f"| {heading.lower().removesuffix('s')} | meaning |", "|---|---|", *rows, ""])
         if block:
             out.extend(["```text", *block, "```", ""])
         rows.clear()
@@ -96,7 +97,10 @@ def help_as_markdown(text, called, level):
             rows[-1] = rows[-1][:-2] + " " + plain(line).replace("|", "\\|") + " |"
         elif line.strip():
             flush()
-            out += [plain(line), ""]
+            out.append(plain(line))
+        else:
+            flush()
+            out.append("")
     flush()
     return out
 
@@ -104,7 +108,7 @@ def help_as_markdown(text, called, level):
 def command_pages(carousel):
     pages = {}
     whole = help_of(carousel)
-    pages["reference/commands/carousel.md"] = "\n".join(["# carousel", "", *help_as_markdown(whole.split("\n", 1)[1], "carousel", 2)])
+    pages["reference/commands/carousel.md"] = "\n".join(["# carousel", "", plain(whole.split(chr(10), 1)[0]), "", *help_as_markdown(whole.split("\n", 1)[1], "carousel", 2)])
     for command in subcommands(whole):
         text = help_of(carousel, command)
         about, rest = text.split("\n", 1)
@@ -183,7 +187,7 @@ def cpp_page(doxygen):
         elif is_public(location) and os.path.exists(os.path.join(doxygen, "html", compound.get("refid") + ".html")):   # a private one has none
             rows.setdefault(header_of(location), {})[name] = (compound.get("refid") + ".html", text_of(root.find("briefdescription")))
     for header in sorted(rows):
-        out += [f"## <code>&lt;{header}&gt;</code>", "", "| name | |", "|---|---|"]
+        out += [f"## <code>&lt;{header}&gt;</code>", "", "| name | what it does |", "|---|---|"]
         out += [f"| [`{name}`](cpp/{page}) | {plain(brief).replace('|', chr(92) + '|')} |" for name, (page, brief) in sorted(rows[header].items())]
         out.append("")
     return "\n".join(out)
