@@ -38,6 +38,18 @@ foreach(package IN LISTS dependencies)
 endforeach()
 
 install(TARGETS ${CAROUSEL_LIBRARIES} EXPORT carousel_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET carousel_space)   # <carousel/space.h>: a shared library, for every language that can call C
+  add_dependencies(programs carousel_space)
+  set_target_properties(carousel_space PROPERTIES EXPORT_NAME space)
+  add_library(carousel::space ALIAS carousel_space)
+  install(TARGETS carousel_space EXPORT carousel_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # The prefix is known only when the installation runs.
+  install(CODE "set(CAROUSEL_VERSION \"${PROJECT_VERSION}\")
+    set(CAROUSEL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")
+    set(CAROUSEL_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")
+    configure_file(\"${PROJECT_SOURCE_DIR}/shared/ipc/c/carousel-space.pc.in\"
+      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig/carousel-space.pc\" @ONLY)")
+endif()
 install(EXPORT carousel_targets FILE carousel-targets.cmake NAMESPACE carousel:: DESTINATION ${package_folder})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/carousel-config.cmake.in ${PROJECT_BINARY_DIR}/carousel-config.cmake
   INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_LIBDIR share_folder)

@@ -14,12 +14,12 @@ foreach(name stage cpu cuda hash port testing)
   list(APPEND waiting ${public_folder}/${name}.hpp)
 endforeach()
 if(NOT CORE_ONLY)
-  list(APPEND waiting shared/ipc/carousel/ipc.hpp shared/ipc/cuda/carousel/ipc_cuda.cuh)   # for programs that are not stages
+  list(APPEND waiting shared/ipc/carousel/ipc.hpp shared/ipc/cuda/carousel/ipc_cuda.cuh shared/ipc/c/carousel/space.h)   # for programs that are not stages
 endif()
 
 # The path of an installed header, relative to TO.
 function(carousel_installed_name header result)
-  if(header MATCHES "^(${public_folder}|shared/ipc/carousel|shared/ipc/cuda/carousel)/(.*)$")
+  if(header MATCHES "^(${public_folder}|shared/ipc/carousel|shared/ipc/c/carousel|shared/ipc/cuda/carousel)/(.*)$")
     set(${result} carousel/${CMAKE_MATCH_2} PARENT_SCOPE)
   else()
     string(REGEX REPLACE "^shared/" "" below ${header})

@@ -211,8 +211,13 @@ def make_wheel(build, to, scratch):
     for each in ("include", "lib/cmake"):   # a wheel omits these folders, which only C++ stages need; the other kinds of packages contain
                                             # them
         shutil.rmtree(os.path.join(prefix, each))
-    for each in glob.glob(os.path.join(prefix, "lib", "**", "*.a"), recursive=True):
+    for each in glob.glob(os.path.join(prefix, "lib", "**", "*.a"), recursive=True) + glob.glob(os.path.join(prefix, "lib/pkgconfig/*")):
         os.remove(each)
+    names = sorted(glob.glob(os.path.join(prefix, "lib/libcarousel-space.so*")), key=len)   # a wheel has no links: the library gets the name
+    for link in names[:-1]:                                                                 # by which programs load it
+        os.remove(link)
+    for library in names[-1:]:
+        os.rename(library, os.path.join(prefix, "lib/libcarousel-space.so.0"))
     shutil.move(os.path.join(prefix, "lib/carousel/python/carousel"), scratch)
     folders = {}
     for name in files_below(prefix):
@@ -239,7 +244,7 @@ def interpreter_for(tag):
 DEBIAN = {
     "carousel-viewer": {"files": ["usr/bin/carousel-viewer"], "section": "graphics", "depends": "carousel (= {version})",
                         "about": "window for a running pipeline"},
-    "carousel-dev": {"files": ["usr/include/*", "usr/lib/cmake/*", "usr/lib/*.a"], "section": "libdevel",
+    "carousel-dev": {"files": ["usr/include/*", "usr/lib/cmake/*", "usr/lib/*.a", "usr/lib/pkgconfig/*", "usr/lib/libcarousel-space.so"], "section": "libdevel",
                      "depends": "carousel (= {version}), libfmt-dev, nlohmann-json3-dev", "recommends": "g++, cmake, ninja-build",
                      "about": "libraries and headers for stages in C++"},
     "python3-carousel": {"files": ["usr/lib/carousel/python/*", "usr/lib/python3/*"], "section": "python",

@@ -13,6 +13,7 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/resource_limit.hpp"
+#include "ipc/wait_check.hpp"
 #include "shm/process_id.hpp"
 #include "shm/runtime_folder.hpp"
 
@@ -55,7 +56,7 @@ attachment::attachment(const std::string& name, f64 wait_s)
     const u64 until = now_ns() + static_cast<u64>(std::min(wait_s_, 1e9) * 1e9);
     std::string problem;
     while (!try_attach(until, problem)) {
-        if (now_ns() >= until) throw config_error(missing(name_, place_, wait_s_, problem));
+        if (now_ns() >= until || wait_is_ended()) throw no_holder(missing(name_, place_, wait_s_, problem));
         rest();
     }
     held_ = true;
@@ -186,8 +187,8 @@ u32 attachment::place(const std::string& name, const shape& wanted) {
         }
         if (const std::string why = refusal_in(reply); !why.empty()) throw config_error(why);
         if (reply.is_object() && reply.contains("made")) continue;
-        if (now_ns() >= until)
-            throw config_error(
+        if (now_ns() >= until || wait_is_ended())
+            throw no_holder(
                 fmt::format("\"{}\" does not exist yet, and the space \"{}\" has no holder to create it: "
                             "`carousel hold {}` takes it over",
                             name, name_, name_));

@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "core/errors.hpp"
 #include "core/process.hpp"
 #include "ipc/memory.hpp"
 #include "ipc/place.hpp"
@@ -24,10 +25,16 @@
 
 namespace carousel::ipc {
 
+/// No process holds the space; a later attempt may succeed.
+class no_holder : public config_error {
+public:
+    using config_error::config_error;
+};
+
 class attachment {
 public:
-    /// Waits at most wait_s for a holder. Throws config_error if there is no holder (the text names what is
-    /// missing). Throws shm_error if the holder refuses the attachment, or if memory::map throws it.
+    /// Waits at most wait_s for a holder. Throws no_holder if there is none (the text names what is missing).
+    /// Throws shm_error if the holder refuses the attachment, or if memory::map throws it.
     attachment(const std::string& name, f64 wait_s);
     ~attachment();
     attachment(const attachment&) = delete;
@@ -36,6 +43,8 @@ public:
     [[nodiscard]] space_block& block() const { return memory_->block(); }
     [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
     [[nodiscard]] u32 entry() const noexcept { return entry_; }
+    /// Descriptor of the space's host memory.
+    [[nodiscard]] int memory_fd() const noexcept { return memory_->fd(); }
     /// Descriptor of the space's GPU memory; -1: the space has none.
     [[nodiscard]] int gpu_fd() const noexcept { return gpu_fd_.get(); }
     /// Address at which this process has mapped the GPU memory; null: it is not mapped. Set by the code that
@@ -48,8 +57,8 @@ public:
     [[nodiscard]] bool is_here() const noexcept { return owner_.is_this(); }
     [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
     /// Returns the place of the primitive. If the primitive does not exist, waits up to wait_s until the
-    /// holder has created it. Throws config_error if the primitive has another shape, or if it can't be
-    /// created because there is no room or no holder.
+    /// holder has created it. Throws config_error if the primitive has another shape or if there is no room
+    /// for it; no_holder if it can't be created because there is no holder.
     [[nodiscard]] u32 place(const std::string& name, const shape& wanted);
 
 private:

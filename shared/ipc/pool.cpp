@@ -164,6 +164,12 @@ std::vector<u32> pool::owners() const {
     return out;
 }
 
+bool is_owned(pool_block& b, const block& k, u32 by) {
+    std::atomic_thread_fence(std::memory_order_acquire);  // the reads before this call come first
+    if (k.unit >= b.units) return false;
+    return load(b.unit()[k.unit]) == unit_word{k.serial, by, unit_state::owned}.pack();
+}
+
 void repair(pool_block& b, u32 dead, const std::vector<block_ref>& named) {
     at(step::repair_begun);
     for (u32 k = 0; k < b.units; ++k) {

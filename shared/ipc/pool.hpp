@@ -110,6 +110,10 @@ private:
     u32 epoch_;
 };
 
+/// True if the block still belongs to the client that had it with that serial. Data of the block that was
+/// read before this call is then the data of that client.
+[[nodiscard]] bool is_owned(pool_block& b, const block& k, u32 by);
+
 /// Called after the fence of `dead`. `named` contains the blocks of this pool that published cells name; it
 /// is gathered after the fence, and after the queues with these cells are repaired. May be repeated.
 void repair(pool_block& b, u32 dead, const std::vector<block_ref>& named);

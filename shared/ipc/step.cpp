@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/clock.hpp"
+#include "ipc/wait_check.hpp"
 
 namespace carousel::ipc {
 namespace {
@@ -39,9 +40,21 @@ u64 deadline_after(u64 timeout_ns) {
     return timeout_ns > ~u64{0} - now ? ~u64{0} : now + timeout_ns;
 }
 
+wait_check& this_thread_wait_check() noexcept {
+    thread_local wait_check of_thread;
+    return of_thread;
+}
+
+bool wait_is_ended() noexcept {
+    wait_check& c = this_thread_wait_check();
+    if (c.check == nullptr || c.check(c.with) == 0) return false;
+    c.ended = true;
+    return true;
+}
+
 bool sleep_until(shm::doorbell_word& bell, u32 seen, u64 deadline_ns) {
     const u64 now = clock_ns();
-    if (now >= deadline_ns) return false;
+    if (now >= deadline_ns || wait_is_ended()) return false;
     if (detail::hooked.sleep != nullptr)
         detail::hooked.sleep(bell, seen, deadline_ns - now);
     else

@@ -42,7 +42,7 @@ struct cpu_side : cpu_words {
 /// Returns the current time plus `timeout_ns`, or the largest u64 if the sum would overflow.
 [[nodiscard]] u64 deadline_after(u64 timeout_ns);
 /// Sleeps until the doorbell rings, the deadline has passed, or 100 ms have passed. Returns false if the
-/// deadline has passed.
+/// deadline has passed, or if the thread's wait check ends the wait (wait_check.hpp).
 bool sleep_until(shm::doorbell_word& bell, u32 seen, u64 deadline_ns);
 
 }  // namespace carousel::ipc

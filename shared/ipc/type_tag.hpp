@@ -20,22 +20,24 @@ template <class T>
 
 }  // namespace detail
 
+/// Returns the tag of a name: of a class without its namespace, or "i", "u", "f" for a kind of number.
+[[nodiscard]] constexpr u64 tag_of_name(std::string_view name) {
+    u64 tag = 0xCBF2'9CE4'8422'2325;
+    for (const char c : name) tag = (tag ^ static_cast<u8>(c)) * 0x100'0000'01B3;
+    return tag;
+}
+
 /// The tag of a class is computed from its name without its namespace, because programs may declare the class
 /// in different namespaces. The tag of a number type is computed from its kind, because compilers spell the
 /// names of number types differently.
 template <class T>
 [[nodiscard]] constexpr u64 type_tag() {
-    u64 tag = 0xCBF2'9CE4'8422'2325;
-    const auto add = [&tag](char c) { tag = (tag ^ static_cast<u8>(c)) * 0x100'0000'01B3; };
-    if constexpr (std::is_arithmetic_v<T>) {
-        add(std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u');
-        return tag;
-    }
+    if constexpr (std::is_arithmetic_v<T>)
+        return tag_of_name(std::is_floating_point_v<T> ? "f" : std::is_signed_v<T> ? "i" : "u");
     std::string_view name = detail::name_of_type<T>();
     if (name.find_first_of("<{") != std::string_view::npos) return 0;
     if (const auto at = name.rfind("::"); at != std::string_view::npos) name.remove_prefix(at + 2);
-    for (const char c : name) add(c);
-    return tag;
+    return tag_of_name(name);
 }
 
 }  // namespace carousel::ipc

@@ -6,7 +6,7 @@ set(CAROUSEL_EXAMPLE_FILES
   grayscale/kernel.hpp grayscale/main.cpp grayscale/test_grayscale.cpp
   scan/CMakeLists.txt scan/README.md scan/scan.hpp scan/scan.toml scan/scan_sink.hpp scan/scan_source.hpp
   scan/sink_main.cpp scan/source_main.cpp scan/test_scan.cpp
-  ipc/CMakeLists.txt ipc/README.md ipc/pool.cpp ipc/queue.cpp ipc/ranks.cpp ipc/semaphore.cpp
+  ipc/CMakeLists.txt ipc/README.md ipc/blocks.c ipc/pool.cpp ipc/queue.cpp ipc/ranks.cpp ipc/semaphore.cpp
   ipc/work_queue.cpp
   ipc_cuda/CMakeLists.txt ipc_cuda/README.md ipc_cuda/queue.cu
   port/CMakeLists.txt port/README.md port/newest.cpp port/feed.cpp port/count.cpp port/feed.py port/count.py port/ports.toml

@@ -14,7 +14,7 @@ from installed import Installation, run
 PROGRAMS = sys.argv[6:]
 PUBLIC = ("stage.hpp", "cpu.hpp", "cuda.hpp", "hash.hpp", "port.hpp", "testing.hpp")
 if "carousel-bench" in PROGRAMS:   # a build with the extras
-    PUBLIC += ("ipc.hpp", "ipc_cuda.cuh")
+    PUBLIC += ("ipc.hpp", "ipc_cuda.cuh", "space.h")
 
 
 class Install(unittest.TestCase):

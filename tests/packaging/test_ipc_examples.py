@@ -84,6 +84,29 @@ class IpcExamples(unittest.TestCase):
         self.assertIn("picture 19, 320x200", self.run_example("pool", "take", "20"))
         self.assertEqual(giver.wait(60), 0)
 
+    def test_programs_in_c_and_in_cpp_share_a_pool(self):
+        for sender, receiver in (("blocks", "pool"), ("pool", "blocks")):
+            giver = self.start_example(sender, "send", "20")
+            self.assertIn("picture 19, 320x200", self.run_example(receiver, "take", "20"))
+            self.assertEqual(giver.wait(60), 0)
+
+    def test_a_program_in_c_is_built_with_the_flags_of_pkg_config(self):
+        folder = os.path.join(self.all.prefix, "lib", "pkgconfig")
+        words = ["--cflags", "--libs", "carousel-space"]
+        try:
+            found = subprocess.run(["pkg-config", *words], capture_output=True, text=True, check=False, env={**os.environ, "PKG_CONFIG_PATH": folder})
+        except FileNotFoundError:
+            self.skipTest("pkg-config is not installed")
+        self.assertEqual(found.returncode, 0, found.stderr)
+        program = os.path.join(self.all.folder, "blocks")
+        done = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o", program, os.path.join(self.folder, "blocks.c"),
+                               *found.stdout.split(), f"-Wl,-rpath,{self.all.prefix}/lib"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        giver = self.start_example("pool", "send", "3")
+        taken = subprocess.run([program, "take", "3"], capture_output=True, text=True, check=False, env=self.all.environment, timeout=60)
+        self.assertEqual((taken.returncode, taken.stdout.count("picture")), (0, 3), taken.stderr)
+        self.assertEqual(giver.wait(60), 0)
+
     def test_a_killed_holder_of_the_permit_gives_it_back_and_a_killed_holder_of_the_space_is_replaced(self):
         self.assertEqual(self.first_line, 'holding "lab": 64.0 MiB\n')
         self.start_turns()

@@ -57,6 +57,8 @@ CORE = {
 EXTRAS = {
     "ipc": BASE,
     "ipc/cuda": BASE + ["ipc", "device"],
+    "ipc/c": BASE + ["ipc"],   # <carousel/space.h>
+    "ipc/c/cuda": BASE + ["ipc", "ipc/c", "ipc/cuda", "device"],
     "hosts": ["core"],     # several hosts: for supervisors and links
     "stages/inference": RENDERER,
     "stages/compression": ["core"],
@@ -87,7 +89,7 @@ EXAMPLES = "stages/examples/"
 LESSON_COMMON = re.compile(r"(\.\./)+(program\.hpp|cuda/program\.cuh)$")   # what the programs of all lessons share
 LESSON_PROGRAM = re.compile(r"pipelines/lab/lessons/[^/]+/(?!lesson\.cpp$)")   # a lesson's programs; lesson.cpp is its data
 PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/port.hpp", "carousel/testing.hpp",
-          "carousel/ipc.hpp", "carousel/ipc_cuda.cuh")
+          "carousel/ipc.hpp", "carousel/ipc_cuda.cuh", "carousel/space.h")
 # The environment, the umask and the working directory belong to the whole process: who changes them races with every thread that reads
 # the environment or creates a file. So they are changed here alone, each time before the process has a second thread.
 PROCESS_WIDE = re.compile(r"\b((?:setenv|unsetenv|putenv|clearenv|umask|chdir|fchdir)\s*\(|environ\s*=(?!=))")
@@ -144,7 +146,7 @@ def layer_of(name):
 def layer_of_include(name, path):
     """The layer that an #include of PATH in the file NAME goes to: the file's own for a header of another project."""
     if path.startswith("carousel/"):  # <carousel/stage.hpp>, as users write it; <carousel/ipc.hpp> stands in shared/ipc
-        path = {"carousel/ipc.hpp": "ipc/", "carousel/ipc_cuda.cuh": "ipc/cuda/"}.get(path, "stages/sdk/") + path
+        path = {"carousel/ipc.hpp": "ipc/", "carousel/ipc_cuda.cuh": "ipc/cuda/", "carousel/space.h": "ipc/c/"}.get(path, "stages/sdk/") + path
     folder = path.removeprefix("shared/").removeprefix("pipelines/").split("/")[:-1]
     while folder and "/".join(folder) not in LAYERS:
         folder.pop()
