@@ -20,6 +20,9 @@ def names_of(body):
     """name -> its definitions, from a stub's lines."""
     found = {}
     for line in body:
+        if isinstance(line, ast.ImportFrom):   # from ._space import Space as Space: that file has its own annotations
+            found.update({alias.asname: [line] for alias in line.names if alias.asname == alias.name})
+            continue
         name = line.target.id if isinstance(line, ast.AnnAssign) else getattr(line, "name", None)
         if name is None and isinstance(line, ast.Assign):
             name = line.targets[0].id

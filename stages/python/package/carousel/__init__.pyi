@@ -1,6 +1,11 @@
 import os
 from typing import Any, AsyncIterator, Callable, Iterator, Mapping, MutableMapping, NamedTuple, Sequence, TypedDict, overload
 
+from ._space import Block as Block, BlockQueue as BlockQueue, Lease as Lease, Permit as Permit, Pool as Pool, PoolState as PoolState
+from ._space import Queue as Queue, Semaphore as Semaphore, SharedBlock as SharedBlock, Space as Space, Task as Task, TaskId as TaskId
+from ._space import WorkQueue as WorkQueue, hold as hold
+from ._space_library import NotHeld as NotHeld, TimedOut as TimedOut
+
 __version__: str
 with_cuda: bool
 

@@ -1,0 +1,320 @@
+"""Spaces in Python: exports, queues, work queues, waits, forks, spawned processes and kills. 
+Usage: test_spaces.py BUILD ROOT [--kills N]
+"""
+import argparse
+import contextlib
+import gc
+import importlib.util
+import multiprocessing
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import interpreter
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+from seeds import scaled, seed  # noqa: E402
+
+words = argparse.ArgumentParser()
+words.add_argument("build")
+words.add_argument("root")
+words.add_argument("--kills", type=int, default=0, help="kill clients N times, and run no other test")
+ARGS = words.parse_args()
+UNIT = 4096
+
+# Holds one object of each kind, a block that is being sent among them, and prints a line.
+PEER = """
+import sys, carousel
+space = carousel.Space("py")
+permit = space.semaphore("turn").acquire(10)
+kept = space.pool("frames").allocate(3 * 4096, 10)
+kept.array((3, 1024), "u4")[:] = 0x5A5A5A5A
+sent = space.pool("frames").allocate(4096, 10)
+sent.array()[:] = 7
+space.block_queue("travelling").put(sent, {"part": 1})
+lease = space.queue("samples", element="qd").lease(10)
+task = space.work_queue("tasks", element="json 64").claim(10)
+space.queue("names").put(kept.share())
+print(lease.value, task.value, flush=True)
+space.queue("empty").get()
+"""
+# Uses the pool at random until it is killed: a block's bytes have the number of its owner as long as it owns the block.
+CLIENT = """
+import os, random, sys, carousel
+space = carousel.Space("py", wait=20)
+pool, travelling, mine = space.pool("frames"), space.block_queue("travelling"), os.getpid() % 251
+random.seed(int(sys.argv[1]))
+print("ready", flush=True)
+while True:
+    try:
+        if random.random() < 0.5:
+            block = pool.allocate(random.randint(1, 4 * 4096), 0.05)
+        else:
+            block = travelling.get(0.05)
+            number = block.meta["owner"]
+            assert (block.array() == number).all(), f"a block of {number} contains other bytes"
+        array = block.array()
+        array[:] = mine
+        assert (array == mine).all(), "another process wrote into a block of this process"
+        del array
+        if random.random() < 0.5:
+            travelling.put(block, {"owner": mine}, 0.05)
+        block.free()
+    except carousel.TimedOut:
+        block = None
+"""
+
+
+def in_spawned(space, queue):
+    """In a spawned process, which gets a Space and a Queue."""
+    queue.put((os.getpid(), 0.5), 10)
+    with space.semaphore("turn").acquire(10):
+        pass
+
+
+@unittest.skipIf(ARGS.kills, "--kills")
+class ReadMe(unittest.TestCase):
+    def test_the_lines_of_the_document_run_as_they_are_written(self):
+        with open(os.path.join(ARGS.root, "stages/python/README.md"), encoding="utf-8") as text:
+            block, = re.findall(r"^```python\n(with carousel.hold.*?)^```$", text.read(), re.M | re.S)
+        printed = []
+        exec(block, {"carousel": carousel, "print": lambda *values: printed.append(values)})
+        self.assertEqual(printed, [({"part": 1}, 512.0 * 512)])
+
+
+class Spaces(unittest.TestCase):
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        self.holder = self.stack.enter_context(carousel.hold("py", size="16M"))
+        self.space = self.stack.enter_context(carousel.Space("py"))
+        self.turn = self.space.semaphore("turn", 1)
+        self.pool = self.space.pool("frames", 64 * UNIT, unit=UNIT)
+        self.samples = self.space.queue("samples", 8, "qd")
+        self.empty = self.space.queue("empty", 8, 8)
+        self.names = self.space.queue("names", 8, 32)
+        self.tasks = self.space.work_queue("tasks", 8, "json 64", attempts=2)
+        self.travelling = self.space.block_queue("travelling", self.pool, 4)
+
+    def start(self, text, *arguments):
+        child = subprocess.Popen([sys.executable, "-B", "-c", text, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 env={**os.environ, "PYTHONPATH": os.path.join(os.path.abspath(ARGS.build), "python")})
+
+        def end():
+            child.kill()
+            child.wait()
+            child.stdout.close()
+            child.stderr.close()
+        self.addCleanup(end)
+        return child
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_a_killed_process_s_objects_come_back_once(self):
+        self.samples.put((1, 0.5))
+        task = self.tasks.submit({"tile": [1, 2]})
+        peer = self.start(PEER)
+        self.assertEqual(peer.stdout.readline(), "(1, 0.5) {'tile': [1, 2]}\n", )
+        self.assertEqual(self.tasks.state_of(task), "claimed")
+        with self.assertRaisesRegex(carousel.TimedOut, f"process {peer.pid}"):
+            self.turn.acquire(0.02)
+        shared = self.pool.open_share(self.names.get(5))
+        view = shared.array((3, 1024), "u4")
+        self.assertTrue((view == 0x5A5A5A5A).all())
+        self.assertFalse(view.flags.writeable)
+        self.assertTrue(shared.is_valid())
+        self.assertEqual(self.pool.state.blocks, 1)
+        peer.kill()
+        self.turn.acquire(10).release()
+        with self.tasks.claim(10) as again:
+            self.assertEqual((again.value, again.id, again.failed_attempts), ({"tile": [1, 2]}, task, 1))
+        self.assertEqual(self.tasks.state_of(task), "over")
+        with self.samples.lease(10) as lease:
+            self.assertEqual(lease.value, (1, 0.5))
+        with self.travelling.get(10) as block:
+            self.assertEqual((block.meta, int(block.array().sum())), ({"part": 1}, 7 * UNIT))
+        self.pool.allocate(64 * UNIT, 10).free()
+        self.assertFalse(shared.is_valid())
+        with self.assertRaises(BufferError):
+            shared.close()
+        del view
+        shared.close()
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_an_export_keeps_a_block_from_being_freed_or_sent(self):
+        block = self.pool.allocate(2 * UNIT)
+        a = block.array((UNIT // 2,), "f4")
+        half = a[100:]
+        del a
+        for end in (block.free, lambda: self.travelling.put(block), lambda: block.__exit__(None, None, None)):
+            with self.assertRaisesRegex(BufferError, "1 array or tensor uses"):
+                end()
+        half[:] = 3
+        self.assertEqual(self.pool.state.blocks, 1)
+        del half
+        view = block.memory()
+        self.assertEqual((view.nbytes, block.exports), (2 * UNIT, 1))
+        view.release()
+        dl = numpy.from_dlpack(block)
+        self.assertEqual((dl.dtype, dl.shape, block.exports), (numpy.uint8, (2 * UNIT,), 1))
+        del dl
+        self.assertEqual(block.exports, 0)
+        block.free()
+        block.free()
+        with self.assertRaisesRegex(carousel.ConfigError, "closed"):
+            block.array()
+        with self.assertRaisesRegex(ValueError, "were requested"), self.pool.allocate(1) as small:
+            small.array((UNIT + 1,))
+        self.assertEqual(self.pool.state.blocks, 0)
+
+    @unittest.skipIf(ARGS.kills or not importlib.util.find_spec("torch"), "torch is not installed, or --kills")
+    def test_a_tensor_is_the_block_s_memory(self):
+        import torch
+        with self.pool.allocate(4 * UNIT) as block:
+            t = block.tensor((64, 32), torch.bfloat16)
+            t.fill_(1.5)
+            part = t[3]
+            del t
+            self.assertEqual(bytes(block.memory()[:4]), b"\xc0\x3f\xc0\x3f")
+            self.assertEqual((block.exports, float(part.sum())), (1, 48.0))
+            with self.assertRaises(BufferError):
+                block.free()
+            del part
+            self.assertEqual(block.tensor().shape, (4 * UNIT,))
+            shared = self.pool.open_share(block.share())
+            self.assertEqual(float(shared.tensor((64, 32), torch.bfloat16).sum()), 64 * 32 * 1.5)
+            shared.close()
+        self.assertEqual(self.pool.state.blocks, 0)
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_an_array_outlives_its_block_s_name(self):
+        a = self.pool.allocate(UNIT).array()   # no other reference to the block
+        gc.collect()
+        self.assertEqual(self.pool.state.blocks, 1)
+        a[:] = 4
+        del a
+        gc.collect()
+        self.assertEqual(self.pool.state.blocks, 0)
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_a_wait_releases_the_gil_and_ends_with_ctrl_c(self):
+        for wait in (self.empty.get, self.travelling.get, self.tasks.claim, lambda: next(iter(self.tasks)), lambda: self.empty.lease(30)):
+            ticks, stop = [], threading.Event()
+            counter = threading.Thread(target=lambda: [ticks.append(1) for _ in iter(lambda: stop.wait(0.005), True)])
+            counter.start()
+            timer = threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            begin = time.monotonic()
+            with self.assertRaises(KeyboardInterrupt):
+                wait()
+            stop.set()
+            counter.join()
+            timer.join()
+            self.assertLess(time.monotonic() - begin, 5)
+            self.assertGreater(len(ticks), 3)
+        handled = []
+        before = signal.signal(signal.SIGALRM, lambda *_: handled.append(1))
+        signal.setitimer(signal.ITIMER_REAL, 0.03)
+        with self.assertRaises(carousel.TimedOut):   # a handler that returns does not end the wait
+            self.empty.get(0.3)
+        signal.signal(signal.SIGALRM, before)
+        self.assertEqual(handled, [1])
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_elements_of_each_form_and_the_limits_of_each(self):
+        self.samples.put((-3, 1.5))
+        self.assertEqual((len(self.samples), self.samples.get(0)), (1, (-3, 1.5)))
+        with self.assertRaisesRegex(ValueError, "8 bytes, but 3"):
+            self.empty.put(b"abc")
+        with self.assertRaisesRegex(ValueError, "does not fit"):
+            self.tasks.submit({"x": "y" * 80})
+        with self.assertRaisesRegex(carousel.TimedOut, "not possible at once"):
+            self.empty.get(0)
+        with self.assertRaises(TimeoutError):
+            self.empty.get(0.01)
+        for timeout in (-1, float("nan")):
+            with self.assertRaises(ValueError):
+                self.empty.get(timeout)
+        with self.assertRaisesRegex(carousel.ConfigError, "has no queue 'nothing'"):
+            self.space.queue("nothing")
+        with self.assertRaisesRegex(carousel.ConfigError, "is not a queue"):
+            self.space.queue("turn")
+        with self.assertRaisesRegex(carousel.ConfigError, "a semaphore of 1 permits"):
+            self.space.semaphore("turn", 2)
+        with self.assertRaisesRegex(carousel.ConfigError, "no process holds it"):
+            carousel.Space("no-such-space", wait=0.01)
+        with self.assertRaisesRegex(carousel.ConfigError, "already held"):
+            carousel.hold("py")
+        with self.assertRaisesRegex(TypeError, "belongs to one process"), self.pool.allocate(1) as block:
+            __import__("pickle").dumps(block)
+        for n in range(2):
+            for task in self.tasks if n else [None]:
+                if task is None:
+                    self.tasks.submit(5)
+                    continue
+                self.assertEqual(task.value, 5)
+                break
+        self.assertEqual((self.tasks.waiting, self.tasks.claim(0).fail(), self.tasks.dead_letters), (1, None, 1))
+        self.assertEqual((self.tasks.take_dead_letter(), self.tasks.take_dead_letter()), (5, None))
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_a_forked_child_is_refused_and_a_spawned_one_opens_its_own(self):
+        block = self.pool.allocate(UNIT)
+        block.array()[:] = 9
+        child = os.fork()
+        if child == 0:
+            try:
+                self.empty.put(b"12345678", 0)
+            except carousel.Error as failure:
+                with carousel.Space("py") as own:
+                    own.semaphore("turn").acquire(5).release()
+                    os._exit(0 if "parent of this process" in str(failure) else 4)
+            os._exit(3)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.assertEqual(int(block.array().sum()), 9 * UNIT)
+        block.free()
+        process = multiprocessing.get_context("spawn").Process(target=in_spawned, args=(self.space, self.samples))
+        process.start()
+        self.assertEqual(self.samples.get(20), (process.pid, 0.5))
+        process.join(20)
+        self.assertEqual(process.exitcode, 0)
+        self.assertEqual(self.turn.free, 1)
+
+    @unittest.skipUnless(ARGS.kills, "--kills N")
+    def test_kills_lose_no_block_and_give_none_twice(self):
+        number = seed(1)
+        chosen = random.Random(number)
+        clients = [self.start(CLIENT, str(number * 1000 + k)) for k in range(3)]
+        for client in clients:
+            self.assertEqual(client.stdout.readline(), "ready\n")
+        for k in range(scaled(ARGS.kills)):
+            time.sleep(chosen.uniform(0, 0.05))
+            at = chosen.randrange(len(clients))
+            self.assertIsNone(clients[at].poll(), clients[at].stderr.read() if clients[at].poll() is not None else "")
+            clients[at].kill()
+            clients[at].wait()
+            clients[at] = self.start(CLIENT, str(number * 1000 + 100 + k))
+            self.assertEqual(clients[at].stdout.readline(), "ready\n")
+        for client in clients:
+            self.assertIsNone(client.poll(), client.stderr.read() if client.poll() is not None else "")
+            client.kill()
+            client.wait()
+        deadline = time.monotonic() + 10
+        while self.pool.state.blocks and time.monotonic() < deadline:
+            time.sleep(0.01)
+        while len(self.travelling):
+            self.travelling.get(1).free()
+        self.pool.allocate(64 * UNIT, 10).free()   # the whole pool: nothing is lost
+        print(f"{ARGS.kills} kills of NumPy clients, seed {number}: no block lost or owned twice")
+
+
+if __name__ == "__main__":
+    interpreter.use(ARGS.build)
+    import carousel
+    import numpy
+    unittest.main(argv=sys.argv[:1], verbosity=2)
