@@ -84,11 +84,12 @@ def follow(steps, folder, environment, timeout, pause=0):
             process.wait(timeout)
         except subprocess.TimeoutExpired:
             timed_out = f"not finished within {timeout} s"
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait(10)
+        finally:   # also where this test is interrupted
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait(10)
         out.seek(0)
         printed = out.read()
     done, text = [], ""

@@ -104,7 +104,7 @@ class Commands(unittest.TestCase):
                 environment = self.environment(path)
                 inside = os.path.join(folder, document.get("folder", ""))
                 try:
-                    done = documents.follow(steps, inside, environment, document.get("limit", 120), document.get("pause", 0))
+                    done = documents.follow(steps, inside, environment, document.get("limit", 300), document.get("pause", 0))
                 finally:
                     for name in document.get("ends", ["demo"]):
                         subprocess.run([self.all.program("carousel"), "down", "-p", name], env=environment, capture_output=True, check=False, timeout=60)

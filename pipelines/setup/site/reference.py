@@ -116,7 +116,7 @@ def command_pages(carousel):
                *help_as_markdown(rest, f"carousel {command}", 2)]
         for below in subcommands(text):
             more = help_of(carousel, command, below)
-            out += [f"## carousel {command} {below}", "", plain(more.split(chr(10), 1)[0]), "",
+            out += ["", f"## carousel {command} {below}", "", plain(more.split(chr(10), 1)[0]), "",
                     *help_as_markdown(more.split("\n", 1)[1], f"carousel {command} {below}", 3)]
         pages[f"reference/commands/{command}.md"] = "\n".join(out)
     return pages
