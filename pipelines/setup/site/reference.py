@@ -148,14 +148,29 @@ def describe(node, level):
     return [f"{'#' * level} {node.name}", "", f"`{form}`", "", text, ""]
 
 
+def parsed(package, name):
+    """The syntax tree of a module of the package: of its stub, if it has one."""
+    paths = [os.path.join(package, name + suffix) for suffix in (".pyi", ".py")]
+    with open(next(path for path in paths if os.path.exists(path)), encoding="utf-8") as source:
+        return ast.parse(source.read())
+
+
+def with_imported(package, tree):
+    """The documented definitions of a module, and those that it imports from modules of the package."""
+    yield from documented(tree.body)
+    for each in tree.body:
+        if isinstance(each, ast.ImportFrom) and each.level == 1:
+            names = {alias.name for alias in each.names}
+            yield from (found for found in documented(parsed(package, each.module).body) if found.name in names)
+
+
 def python_page(package):
     out = ["# Python", "", "The module `carousel`. [Stages, ports and runs in Python](../stages/python/README.md) has examples.", ""]
-    for name, title in (("__init__.pyi", ""), ("testing.py", "carousel.testing")):
-        with open(os.path.join(package, name), encoding="utf-8") as source:
-            tree = ast.parse(source.read())
+    for name, title in (("__init__", ""), ("testing", "carousel.testing")):
+        tree = parsed(package, name)
         if title:
             out += [f"## {title}", "", ast.get_docstring(tree) or "", ""]
-        for each in documented(tree.body):
+        for each in documented(tree.body) if title else with_imported(package, tree):
             out += describe(each, 3 if title else 2)
     return "\n".join(out)
 
