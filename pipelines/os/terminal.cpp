@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr const char* enter_text = "\x1b[?1049h\x1b[?25l\x1b[2J";
 constexpr const char* leave_text = "\x1b[0m\x1b[?25h\x1b[?1049l";
+constexpr u64 sequence_ns = 50 * ns_per_ms;  // within this time an escape sequence arrives as a whole
 constexpr int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS};
 
 // The data for the crash handler, which may use no other data.
@@ -35,7 +37,54 @@ void restore_terminal(int signal) {
     ::raise(signal);
 }
 
+/// The key of a control sequence ESC [ PARAMETERS FINAL; 0: another sequence.
+int key_of_sequence(std::string_view parameters, char final) {
+    switch (final) {
+        case 'A':
+            return key_up;
+        case 'B':
+            return key_down;
+        case 'H':
+            return key_home;
+        case 'F':
+            return key_end;
+        case '~':
+            return parameters == "5"                        ? key_page_up
+                   : parameters == "6"                      ? key_page_down
+                   : parameters == "1" || parameters == "7" ? key_home
+                   : parameters == "4" || parameters == "8" ? key_end
+                                                            : 0;
+        default:
+            return 0;
+    }
+}
+
 }  // namespace
+
+int take_key(std::string& bytes, bool complete) {
+    constexpr char escape = '\x1b';
+    while (!bytes.empty()) {
+        const char first = bytes[0];
+        std::size_t used = 1;
+        int key = static_cast<unsigned char>(first) < 0x80 ? first : 0;
+        if (first == escape && bytes.size() == 1 && !complete) return 0;
+        if (first == escape && bytes.size() > 1 && bytes[1] != escape) {
+            key = 0;
+            used = 2;  // ESC and a character: Alt and that key
+            if (bytes[1] == '[' || bytes[1] == 'O') {
+                while (used < bytes.size() && bytes[used] >= 0x20 && bytes[used] < 0x40) ++used;
+                if (used == bytes.size() && !complete) return 0;
+                if (used < bytes.size()) {
+                    key = key_of_sequence(std::string_view(bytes).substr(2, used - 2), bytes[used]);
+                    ++used;
+                }
+            }
+        }
+        bytes.erase(0, used);
+        if (key != 0) return key;
+    }
+    return 0;
+}
 
 terminal_screen::terminal_screen(int in, int out) : in_(in), out_(out) {
     if (::isatty(out) == 0) throw output_error("the output is not a terminal");
@@ -109,8 +158,16 @@ void terminal_screen::suspend_process() {
     enter();
 }
 
+bool terminal_screen::read_keys() {
+    char bytes[64];
+    const ssize_t n = ::read(in_, bytes, sizeof bytes);
+    if (n > 0) pressed_.append(bytes, static_cast<std::size_t>(n));
+    return n > 0;
+}
+
 screen_event terminal_screen::wait(u64 timeout_ns) {
     if (gone_) return {screen_event::kind::hung_up, 0, 0};
+    if (const int key = take_key(pressed_, false); key != 0) return {screen_event::kind::key, key, 0};
     pollfd all[2] = {{signals_.get(), POLLIN, 0}, {in_, POLLIN, 0}};
     if (poll_until(all, keys_ ? 2 : 1, now_ns() + std::min(timeout_ns, 60 * ns_per_s)) <= 0) return {};
     signalfd_siginfo info{};
@@ -121,11 +178,14 @@ screen_event terminal_screen::wait(u64 timeout_ns) {
         return {screen_event::kind::signal, 0, signal};
     }
     if (all[1].revents == 0) return {};
-    char bytes[64];
-    const ssize_t n = ::read(in_, bytes, sizeof bytes);
-    if (n <= 0) return {screen_event::kind::hung_up, 0, 0};
-    return n > 1 && bytes[0] == '\x1b' ? screen_event{}
-                                       : screen_event{screen_event::kind::key, bytes[n - 1], 0};
+    if (!read_keys()) return {screen_event::kind::hung_up, 0, 0};
+    int key = take_key(pressed_, false);
+    while (key == 0 && !pressed_.empty() && events_of(in_, POLLIN, now_ns() + sequence_ns) != 0) {
+        if (!read_keys()) return {screen_event::kind::hung_up, 0, 0};
+        key = take_key(pressed_, false);
+    }
+    if (key == 0) key = take_key(pressed_, true);
+    return key == 0 ? screen_event{} : screen_event{screen_event::kind::key, key, 0};
 }
 
 }  // namespace carousel::supervisor
