@@ -20,8 +20,10 @@ Examples:
   carousel top --image-of scene/depth     with the picture of that plane
   carousel top --once                     print once, as text; also without a terminal, or with TERM=dumb
 
-Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being written, R ready, r being read, d done, ! quarantined
-(of a dead process that may still write). Exit codes: 0, also when the pipeline ends; 2 no such pipeline; 128+N signal N (Ctrl-C: 130).)";
+Keys: up and down select a stage, Enter lists its actions (pause, restart, kill, end, log), each of which asks first; s sets a parameter;
+? explains keys and columns; space polls at once; q or Esc ends it. An action is the `carousel` command of that name, with its messages.
+Slots of a ring: . free, w being written, R ready, r being read, d done, ! quarantined (of a dead process that may still write).
+Exit codes: 0, also when the pipeline ends; 2 no such pipeline; 128+N signal N (Ctrl-C: 130).)";
 
 struct top_arguments : client_arguments {
     top_options top;

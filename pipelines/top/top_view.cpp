@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "os/table.hpp"
 
@@ -127,12 +128,15 @@ void add_head(screen_text& p, const top_input& in) {
     if (!in.notice.empty()) p.add(in.notice, "\x1b[31m");
 }
 
-void add_stages(screen_text& p, const top_input& in) {
+struct shown_stage : stage_row {
+    std::vector<std::string> figures;  ///< cells of the columns after STATE
+    std::optional<std::string> last_exit;
+    u32 stage = shm::none;  ///< index into snapshot::stages; none: of another host
+};
+
+std::vector<shown_stage> shown_stages(const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
-    table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">BUSY", ">P50 MS",
-             ">P99 MS", ">CPU", ">MEMORY", "DEVICE"});
-    std::vector<std::string> states;
-    std::string exits;
+    std::vector<shown_stage> out;
     for (u32 k = 0; k < s.seats.size(); ++k) {
         const telemetry::seat_view& seat = s.seats[k];
         const run::ps_stage* row = row_of(in.ps, s, k);
@@ -140,42 +144,107 @@ void add_stages(screen_text& p, const top_input& in) {
         const telemetry::stage_rates r =
             seat.stage < in.rates->stages.size() ? in.rates->stages[seat.stage] : telemetry::stage_rates{};
         const bool alive = seat.state == ring::entry_state::live || seat.state == ring::entry_state::starting;
-        states.push_back(state_of(seat, row));
-        if (known.last_exit)
-            exits += fmt::format("{}{} {}", exits.empty() ? "" : ", ", s.seat_label(k), *known.last_exit);
-        t.add({s.seat_label(k), alive && seat.pid != 0 ? std::to_string(seat.pid) : "-", states.back(),
-               number_or(known.age_s, human_seconds), std::to_string(seat.restarts()),
-               text_or(known.last_exit), human_rate(r.frames_per_second),
-               fmt::format("{:.0f}%", r.time.busy * 100), milliseconds(r.latency_p50_ms),
-               milliseconds(r.latency_p99_ms),
-               k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
-               known.memory_bytes ? human_bytes(*known.memory_bytes) : "-", text_or(known.device)});
+        shown_stage& each = out.emplace_back();
+        each.label = s.seat_label(k);
+        each.state = state_of(seat, row);
+        each.pid = alive && seat.pid != 0 ? std::to_string(seat.pid) : "-";
+        each.last_exit = known.last_exit;
+        each.stage = seat.stage;
+        each.figures = {number_or(known.age_s, human_seconds),
+                        std::to_string(seat.restarts()),
+                        text_or(known.last_exit),
+                        human_rate(r.frames_per_second),
+                        fmt::format("{:.0f}%", r.time.busy * 100),
+                        milliseconds(r.latency_p50_ms),
+                        milliseconds(r.latency_p99_ms),
+                        k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
+                        known.memory_bytes ? human_bytes(*known.memory_bytes) : "-",
+                        text_or(known.device)};
     }
     for (const run::ps_stage& remote : in.ps.stages) {  // rows of other hosts, as reported by their
                                                         // supervisors
-        if (remote.name.value_or("").find('/') == std::string::npos) continue;
-        states.push_back(remote.state.value_or("?"));
-        t.add({*remote.name, remote.pid ? std::to_string(*remote.pid) : "-", states.back(),
-               number_or(remote.age_s, human_seconds), std::to_string(remote.restarts.value_or(0)),
-               text_or(remote.last_exit), number_or(remote.frames_per_second, human_rate),
-               remote.busy ? fmt::format("{:.0f}%", *remote.busy * 100) : "-", "-", "-",
-               remote.cpu_percent ? fmt::format("{:.0f}%", *remote.cpu_percent) : "-",
-               remote.memory_bytes ? human_bytes(*remote.memory_bytes) : "-", text_or(remote.device)});
+        const std::string name = remote.name.value_or("");
+        if (name.find('/') == std::string::npos) continue;
+        const auto instances =
+            std::count_if(in.ps.stages.begin(), in.ps.stages.end(),
+                          [&](const run::ps_stage& other) { return other.name.value_or("") == name; });
+        shown_stage& each = out.emplace_back();
+        each.label = instances > 1 ? fmt::format("{}.{}", name, remote.instance.value_or(0)) : name;
+        each.state = remote.state.value_or("?");
+        each.pid = remote.pid ? std::to_string(*remote.pid) : "-";
+        each.figures = {number_or(remote.age_s, human_seconds),
+                        std::to_string(remote.restarts.value_or(0)),
+                        text_or(remote.last_exit),
+                        number_or(remote.frames_per_second, human_rate),
+                        remote.busy ? fmt::format("{:.0f}%", *remote.busy * 100) : "-",
+                        "-",
+                        "-",
+                        remote.cpu_percent ? fmt::format("{:.0f}%", *remote.cpu_percent) : "-",
+                        remote.memory_bytes ? human_bytes(*remote.memory_bytes) : "-",
+                        text_or(remote.device)};
     }
-    t.fit(in.width,
-          {{"DEVICE"}, {"LAST EXIT"}, {"MEMORY"}, {"AGE"}, {"CPU"}, {"RESTARTS"}, {"PID"}, {"STAGE", 6}});
+    return out;
+}
+
+const char* color_of_row(const stage_row& row, bool selected) {
+    if (selected) return "\x1b[30;46m";
+    if (row.state == "running" || row.state == "done") return "";
+    return row.state == "failed" || row.state == "dead" || row.state == "dying" ? "\x1b[31m" : "\x1b[33m";
+}
+
+/// Returns the index of the first ring that the stage writes, or reads if it writes none.
+std::size_t ring_of(const telemetry::snapshot& s, u32 stage) {
+    if (stage >= s.stages.size()) return top_sections::npos;
+    const std::vector<u32>& own =
+        s.stages[stage].outputs.empty() ? s.stages[stage].inputs : s.stages[stage].outputs;
+    return own.empty() ? top_sections::npos : own.front();
+}
+
+void add_stages(top_sections& to, const top_input& in) {
+    const char* const name_title = in.marks ? "  STAGE" : "STAGE";
+    table t({name_title, ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">BUSY", ">P50 MS",
+             ">P99 MS", ">CPU", ">MEMORY", "DEVICE"});
+    const std::vector<shown_stage> rows = shown_stages(in);
+    std::string exits;
+    for (const shown_stage& each : rows) {
+        const char* mark = !in.marks ? "" : each.label == in.selected ? "> " : "  ";
+        std::vector<std::string> cells{mark + each.label, each.pid, each.state};
+        cells.insert(cells.end(), each.figures.begin(), each.figures.end());
+        t.add(std::move(cells));
+        if (each.last_exit)
+            exits += fmt::format("{}{} {}", exits.empty() ? "" : ", ", each.label, *each.last_exit);
+        to.ring_of_row.push_back(ring_of(*in.snap, each.stage));
+    }
+    t.fit(in.width, {{"DEVICE"},
+                     {"LAST EXIT"},
+                     {"MEMORY"},
+                     {"AGE"},
+                     {"CPU"},
+                     {"RESTARTS"},
+                     {"PID"},
+                     {name_title, 12},
+                     {"P50 MS"},
+                     {"BUSY"},
+                     {name_title, in.marks ? 8U : 6U}});
     const std::vector<std::string> lines = lines_of(t);
+    screen_text title(in), stages(in), notes(in);
     for (std::size_t k = 0; k < lines.size(); ++k) {
-        const std::string state = k == 0 ? "" : states[k - 1];
-        const bool well = state == "running" || state == "done";
-        p.add(lines[k], k == 0                                                     ? "\x1b[7m"
-                        : well                                                     ? ""
-                        : state == "failed" || state == "dead" || state == "dying" ? "\x1b[31m"
-                                                                                   : "\x1b[33m");
+        if (k == 0) {
+            title.add(lines[k], "\x1b[7m");
+            continue;
+        }
+        const bool selected = in.marks && rows[k - 1].label == in.selected;
+        const std::size_t used = width_of(lines[k]);
+        const std::string rest(selected && in.width > used ? in.width - used : 0,
+                               ' ');  // a bar as wide as the screen
+        stages.add(lines[k] + rest, color_of_row(rows[k - 1], selected));
     }
-    if (!t.has("LAST EXIT") && !exits.empty()) p.add(printable("last exit: " + exits));
-    for (const run::ps_host& h : in.ps.hosts) p.add(printable(run::describe(h)));
-    for (const std::string& each : run::depth_sentences(in.ps)) p.add(printable(each));
+    if (!t.has("LAST EXIT") && !exits.empty()) notes.add(printable("last exit: " + exits));
+    for (const run::ps_host& h : in.ps.hosts) notes.add(printable(run::describe(h)));
+    for (const std::string& each : run::depth_sentences(in.ps)) notes.add(printable(each));
+    to.stages_title = title.take().front();
+    to.stages = stages.take();
+    to.notes = notes.take();
 }
 
 std::string readers_text(const telemetry::snapshot& s, const telemetry::link_view& l) {
@@ -189,7 +258,7 @@ std::string readers_text(const telemetry::snapshot& s, const telemetry::link_vie
     return text;
 }
 
-void add_rings(screen_text& p, const top_input& in) {
+void add_rings(top_sections& to, const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
     table t({"RING", ">FRAME", ">IN/S", ">OUT/S", ">BYTES/S", "READERS", "SLOTS"});
     for (std::size_t k = 0; k < s.links.size(); ++k) {
@@ -202,17 +271,19 @@ void add_rings(screen_text& p, const top_input& in) {
     }
     t.fit(in.width, {{"BYTES/S"}, {"READERS", 16}, {"OUT/S"}, {"READERS"}, {"IN/S"}, {"FRAME"}, {"RING", 6}});
     const std::vector<std::string> lines = lines_of(t);
+    screen_text title(in), rings(in);
     for (std::size_t k = 0; k < lines.size(); ++k) {
         if (k == 0)
-            p.add(lines[k], "\x1b[7m");
+            title.add(lines[k], "\x1b[7m");
         else
-            p.add_slots(lines[k], s.links[k - 1].slots.size());
+            rings.add_slots(lines[k], s.links[k - 1].slots.size());
     }
+    to.rings_title = title.take().front();
+    to.rings = rings.take();
 }
 
 void add_events(screen_text& p, const top_input& in) {
-    if (in.events == nullptr || in.events->empty()) return;
-    p.add("");
+    if (in.events == nullptr) return;
     const std::size_t first = in.events->size() > shown_events ? in.events->size() - shown_events : 0;
     for (std::size_t k = in.events->size(); k-- > first;) {
         const telemetry::run_event& e = (*in.events)[k];
@@ -255,15 +326,36 @@ std::string slot_letters(const telemetry::link_view& link) {
     return out;
 }
 
+std::vector<stage_row> stage_rows(const top_input& in) {
+    const std::vector<shown_stage> rows = shown_stages(in);
+    return {rows.begin(), rows.end()};
+}
+
+top_sections sections_of(const top_input& in) {
+    top_sections out;
+    screen_text head(in), events(in);
+    add_head(head, in);
+    add_stages(out, in);
+    add_rings(out, in);
+    add_events(events, in);
+    out.head = head.take();
+    out.events = events.take();
+    return out;
+}
+
 std::vector<std::string> top_lines(const top_input& in) {
-    screen_text p(in);
-    add_head(p, in);
-    p.add("");
-    add_stages(p, in);
-    p.add("");
-    add_rings(p, in);
-    add_events(p, in);
-    std::vector<std::string> lines = p.take();
+    const top_sections s = sections_of(in);
+    std::vector<std::string> lines = s.head;
+    const auto add = [&lines](const std::vector<std::string>& more) {
+        lines.insert(lines.end(), more.begin(), more.end());
+    };
+    add({"", s.stages_title});
+    add(s.stages);
+    add(s.notes);
+    add({"", s.rings_title});
+    add(s.rings);
+    if (!s.events.empty()) add({""});
+    add(s.events);
     if (in.rows > 0 && lines.size() > in.rows) lines.resize(in.rows);
     return lines;
 }

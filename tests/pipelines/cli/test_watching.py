@@ -1,66 +1,13 @@
 """`carousel top`, `graph` and `completion` on real pipelines. Usage: test_watching.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
-import fcntl
 import json
-import pty
 import re
 import resource
-import select
 import shutil
 import socket
-import struct
 import tempfile
-import termios
 
-from live import ANSI, CAROUSEL, HAS_EXTRAS, PIPELINES, PROGRAMS, SMALL, Live, main, os, signal, subprocess, time, wait_for
-
-ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
-
-
-class Terminal:
-    """A pseudo terminal with a program on it, and what that has written."""
-
-    def __init__(self, words, environment, columns=120, rows=30):
-        ready, ready_write = os.pipe()
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.close(ready_write)
-            os.read(ready, 1)  # until the size is set and the state of the terminal is known
-            os.execvpe(words[0], words, environment)
-        os.close(ready)
-        self.resize(columns, rows)
-        self.before = termios.tcgetattr(self.fd)
-        os.close(ready_write)
-        self.out = b""
-
-    def resize(self, columns, rows):
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def read(self, seconds=0.1):
-        while select.select([self.fd], [], [], seconds)[0]:
-            try:
-                part = os.read(self.fd, 65536)
-            except OSError:
-                return
-            self.out += part
-
-    def screen(self):
-        """The last picture, as lines without colours."""
-        self.read()
-        last = self.out.split(b"\x1b[H")[-1].decode(errors="replace")
-        return [line.rstrip("\r") for line in ANSI.sub("", last).split("\n")]
-
-    def exit_code(self):
-        for _ in range(200):
-            self.read(0.05)
-            time.sleep(0.02)  # its terminal may be closed some time before it is gone
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.read()
-                return os.waitstatus_to_exitcode(status)
-        raise AssertionError("top has not ended")
-
-    def restored(self):
-        return self.out.count(ENTER) == self.out.count(LEAVE) and termios.tcgetattr(self.fd) == self.before
+from live import CAROUSEL, HAS_EXTRAS, PIPELINES, PROGRAMS, SMALL, Live, main, os, signal, subprocess, time, wait_for
+from terminal import Terminal
 
 
 class Wait(Live):
@@ -99,7 +46,7 @@ class Top(Live):
     def test_it_shows_stages_rings_rates_and_a_kill_and_q_gives_the_terminal_back(self):
         self.up()
         t = self.start()
-        wait_for("rates", lambda: any(re.match(r"fragment +\d+ +running .* 3\d\.\d ", line) for line in t.screen()))
+        wait_for("rates", lambda: any(re.match(r"[> ] fragment +\d+ +running .* 3\d\.\d ", line) for line in t.screen()))
         screen = "\n".join(t.screen())
         for text in (self.name, "geometry", "RING", "end to end"):
             self.assertIn(text, screen)
@@ -109,7 +56,7 @@ class Top(Live):
         os.kill(before, signal.SIGKILL)
         wait_for("the death on the screen", lambda: any(re.search(r"ago  fragment \(pid %d\) died: (signal 9 \(SIGKILL\)|killed)" % before, line) for line in t.screen()))
         wait_for("the successor on the screen",
-                 lambda: any(re.match(r"fragment +(?!%d )\d+ +running +\S+ +1 " % before, line) for line in t.screen()))
+                 lambda: any(re.match(r"[> ] fragment +(?!%d )\d+ +running +\S+ +1 " % before, line) for line in t.screen()))
         os.write(t.fd, b"q")
         self.assertEqual(t.exit_code(), 0)
         self.assertTrue(t.restored())
@@ -172,7 +119,7 @@ class Top(Live):
         self.assertEqual(len(peek), 1)
         os.kill(int(peek[0]), signal.SIGKILL)  # costs the picture, nothing else
         wait_for("the loss", lambda: any("no picture: carousel-peek has ended" in line for line in t.screen()))
-        self.assertTrue(any(re.match(r"fragment +\d+ +running", line) for line in t.screen()))
+        self.assertTrue(any(re.match(r"[> ] fragment +\d+ +running", line) for line in t.screen()))
         os.write(t.fd, b"q")
         self.assertEqual(t.exit_code(), 0)
         self.assertEqual([p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)], [])
@@ -261,7 +208,7 @@ class Top(Live):
         self.up()
         os.kill(self.stage("fragment")["pid"], signal.SIGKILL)
         t = Terminal([CAROUSEL, "top", "-p", self.name, "--interval", "0.2"], self.environment, columns=80, rows=24)
-        row = r"fragment +.*running .* 3\d\.\d +\d+% +\d+\.\d+ +\d+\.\d+( |$)"
+        row = r"[> ] fragment +.*running .* 3\d\.\d +\d+% +\d+\.\d+ +\d+\.\d+( |$)"
         wait_for("rates", lambda: any(re.match(row, line) for line in t.screen()))
         screen = t.screen()
         self.assertLessEqual(max(map(len, screen)), 80)
