@@ -43,12 +43,10 @@ if(TARGET carousel_space)   # <carousel/space.h>: a shared library, for every la
   set_target_properties(carousel_space PROPERTIES EXPORT_NAME space)
   add_library(carousel::space ALIAS carousel_space)
   install(TARGETS carousel_space EXPORT carousel_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  # The prefix is known only when the installation runs.
-  install(CODE "set(CAROUSEL_VERSION \"${PROJECT_VERSION}\")
-    set(CAROUSEL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")
-    set(CAROUSEL_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")
-    configure_file(\"${PROJECT_SOURCE_DIR}/shared/ipc/c/carousel-space.pc.in\"
-      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig/carousel-space.pc\" @ONLY)")
+  # Relative to its own folder: an installation may be moved, and a package is made in another folder than its final one.
+  string(REGEX REPLACE "[^/]+" ".." up ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  configure_file(shared/ipc/c/carousel-space.pc.in ${PROJECT_BINARY_DIR}/carousel-space.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/carousel-space.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
 install(EXPORT carousel_targets FILE carousel-targets.cmake NAMESPACE carousel:: DESTINATION ${package_folder})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/carousel-config.cmake.in ${PROJECT_BINARY_DIR}/carousel-config.cmake
