@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "control/seat_counters.hpp"
 #include "core/described.hpp"
 #include "core/types.hpp"
 
@@ -54,13 +55,14 @@ struct ps_stage {
     /// Protection of the control block against the stage's own code: "keys", "pages", "none"; none: not
     /// known.
     std::optional<std::string> block_guard;
+    std::optional<seat_counters> counters;
     static constexpr field_rules rules{.empty_is_null = true};
 };
 BOOST_DESCRIBE_STRUCT(ps_stage, (),
                       (name, instance, pid, state, waits_for, standby, standby_pid, age_s, restarts,
                        last_exit, frames_per_second, frames, busy, wait_input, wait_output, wait_own,
                        wait_turn, commits, cpu_percent, memory_bytes, end_to_end, device, in_flight,
-                       depth_reason, graphs, reach, inputs_guarded, output_guarded, block_guard))
+                       depth_reason, graphs, reach, inputs_guarded, output_guarded, block_guard, counters))
 
 /// A ring and its readers. `stage` is the ring's name: the name of the stage that writes the ring, or
 /// STAGE.OUTPUT for an output after the first.
@@ -119,6 +121,7 @@ struct ps_pipeline {
     std::optional<ps_mps> mps;
     std::optional<f64> uptime_s, frames_per_second;
     std::optional<u64> frames, restarts, stalls, damaged;
+    std::optional<u64> repaired_words, rebuilds, adoptions;
     ps_kills kills_at;
 
     /// "bottleneck: fragment (busy 98 %)", or "".
@@ -127,7 +130,8 @@ struct ps_pipeline {
 };
 BOOST_DESCRIBE_STRUCT(ps_pipeline, (),
                       (name, state, state_text, waits_for, bottleneck, pid, run_id, owner_pid, mps, file,
-                       device, uptime_s, frames, restarts, stalls, damaged, kills_at, frames_per_second))
+                       device, uptime_s, frames, restarts, stalls, damaged, repaired_words, rebuilds,
+                       adoptions, kills_at, frames_per_second))
 
 struct ps_answer {
     ps_pipeline pipeline;

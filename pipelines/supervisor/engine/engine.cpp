@@ -72,7 +72,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
       trace_(setup, run_id_, seats_, block_),
       commands_(
           {setup, run_id_, seats_, memory_, block_, phase_, progress_, times_, problems_, facts_, extensions},
-          seats_, parameters_, block_, phase_, rebuild_, trace_),
+          seats_, parameters_, block_, phase_, rebuild_, trace_, [this] { save_state(); }),
       dispatch_(seats_, phase_, takeover_, taps_, commands_, extensions),
       shortage_(seats_),
       socket_(loop_, dispatch_, shortage_, [this](const std::string& text) { seats_.log_line(text); }) {

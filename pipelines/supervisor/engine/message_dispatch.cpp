@@ -179,7 +179,12 @@ json commands::answer(const json& message) {
     }
 }
 
-run::ps_answer commands::carry_out(const run::ps_request&) const { return ps_answer_of(ps_); }
+// The state is saved first: otherwise a supervisor that is killed after the answer would have reported counts
+// that its successor does not find in the state file, and a counter of the metrics would decrease.
+run::ps_answer commands::carry_out(const run::ps_request&) const {
+    save_();
+    return ps_answer_of(ps_);
+}
 
 run::trace_answer commands::carry_out(const run::trace_request& r) {
     return trace_->carry_out(r, phase_->name());

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "control/control_message.hpp"
 #include "control/mapped_ring.hpp"
@@ -27,14 +28,15 @@ struct seat;
 class commands {
 public:
     commands(const ps_sources& ps, process_table& seats, live_parameters& parameters, block_custodian& block,
-             run_phase& phase, run_rebuild& rebuild, trace_control& trace)
+             run_phase& phase, run_rebuild& rebuild, trace_control& trace, std::function<void()> save)
         : ps_(ps),
           seats_(&seats),
           parameters_(&parameters),
           block_(&block),
           phase_(&phase),
           rebuild_(&rebuild),
-          trace_(&trace) {}
+          trace_(&trace),
+          save_(std::move(save)) {}
 
     /// Carries the request out, and returns the answer or the refusal as JSON.
     [[nodiscard]] nlohmann::json answer(const nlohmann::json& message);
@@ -62,6 +64,7 @@ private:
     run_phase* phase_;
     run_rebuild* rebuild_;
     trace_control* trace_;
+    std::function<void()> save_;  ///< writes the state file if it is out of date
 };
 
 // Handles taps. A viewer requests the memory of a ring and joins the ring as a `latest` reader by itself. The

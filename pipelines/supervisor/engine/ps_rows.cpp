@@ -112,6 +112,7 @@ run::ps_stage row_of(const ps_sources& in, const seat& s, const std::vector<tele
     row.cpu_percent = s.cpu_percent;
     row.end_to_end = counted_latencies(st, c.stage[s.stage].counters.end_to_end);
     row.device = st.device_name_of(s.instance);
+    row.counters = counters_of(in.seats, s);
     if (s.now) add_process(row, *s.now, c, st, now);
     return row;
 }
@@ -145,6 +146,9 @@ run::ps_answer ps_answer_of(const ps_sources& in) {
     p.restarts = in.seats.account.restarts;
     p.stalls = in.facts.repairs.stalls;
     p.damaged = in.facts.repairs.damaged;
+    p.repaired_words = in.facts.repairs.words;
+    p.rebuilds = in.facts.rebuilds;
+    p.adoptions = in.facts.taken_over;
     p.kills_at = run::ps_kills::of(in.seats.account.kills_at);
     p.frames_per_second = in.rates.frames_per_second();
     for (const auto& s : in.seats.seats) a.stages.push_back(row_of(in, *s, shares, now));

@@ -74,6 +74,7 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         p->user_signal = r.user_signal;
         p->by_supervisor = r.by_supervisor;
         p->counted = r.counted;
+        p->cpu_counted = r.cpu_counted;
         if (p->counted)
             p->signalled_ns = 0;  // the time of the signal is used only until the death is detected
         p->judged = p->judged || r.judged;

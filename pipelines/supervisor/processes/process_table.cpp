@@ -60,6 +60,17 @@ void process_table::attach_to(shm::control_block& block, const memory_store& kep
     }
 }
 
+void process_table::count_cpu() noexcept {
+    for (auto& s : seats) {
+        const auto count = [&](process& p) {
+            s->counters.cpu_ns += uncounted_cpu_ns(*this, p);
+            p.cpu_counted = true;
+        };
+        if (s->now) count(*s->now);
+        for (auto& p : s->gone) count(*p);
+    }
+}
+
 void process_table::log_line(const std::string& text) const { journal->line(::getpid(), text); }
 
 void process_table::note(const char* kind, u64 time_ns, const seat& s, const process& p, std::string text) {
@@ -144,10 +155,10 @@ json last_of(const std::vector<T>& all, std::size_t most) {
 }
 
 process_record record_of(const process& p) {
-    return {p.incarnation.entry, p.incarnation.epoch, p.pid,         p.start_time,  p.spawned_ns,
-            p.signalled_ns,      p.seen_dead_ns,      p.user_signal, p.by_hand,     p.tool,
-            p.by_supervisor,     p.counted,           p.judged,      p.how.outside, p.how.restart_requested,
-            p.how.deadline,      p.how.was_ready};
+    return {p.incarnation.entry,     p.incarnation.epoch, p.pid,          p.start_time,  p.spawned_ns,
+            p.signalled_ns,          p.seen_dead_ns,      p.user_signal,  p.by_hand,     p.tool,
+            p.by_supervisor,         p.counted,           p.judged,       p.cpu_counted, p.how.outside,
+            p.how.restart_requested, p.how.deadline,      p.how.was_ready};
 }
 
 json seat_json(const seat& s) {
@@ -165,6 +176,7 @@ json seat_json(const seat& s) {
             {"pids", last_of(s.pids, seat::kept_pids)},
             {"restarts", s.restarts},
             {"last_exit", s.last_exit},
+            {"counters", s.counters},
             {"processes", processes}};
 }
 
@@ -181,6 +193,18 @@ void mix_process(u64& sum, const process& p) noexcept {
 
 }  // namespace
 
+u64 uncounted_cpu_ns(const process_table& t, const process& p) noexcept {
+    if (p.cpu_counted || p.pid == 0 || p.incarnation.entry >= shm::max_incarnations) return 0;
+    return ring::load(t.c->entry[p.incarnation.entry].cpu_ns);
+}
+
+run::seat_counters counters_of(const process_table& t, const seat& s) {
+    run::seat_counters sum = s.counters;
+    if (s.now) sum.cpu_ns += uncounted_cpu_ns(t, *s.now);
+    for (const auto& p : s.gone) sum.cpu_ns += uncounted_cpu_ns(t, *p);
+    return sum;
+}
+
 u64 fingerprint(const process_table& t) noexcept {
     u64 sum = 0xcbf2'9ce4'8422'2325ULL;
     for (const auto& s : t.seats) {
@@ -188,6 +212,8 @@ u64 fingerprint(const process_table& t) noexcept {
         mix(sum, s->machine.since_ns());
         mix(sum, u64{s->restarts} << 32U | s->pids.size());
         mix(sum, s->start_wanted ? s->due_ns + 1 : 0);
+        mix(sum, s->counters.takeovers.total() << 32U | s->counters.standby_takeovers.total());
+        mix(sum, s->counters.cpu_ns);
         if (s->now) mix_process(sum, *s->now);
         for (const auto& p : s->gone) mix_process(sum, *p);
         if (s->standby) mix_process(sum, *s->standby);
@@ -224,6 +250,7 @@ process_records restore_state(process_table& t, const json& state) {
         s.pids = j.at("pids").get<std::vector<i32>>();
         s.restarts = j.at("restarts");
         s.last_exit = j.at("last_exit");
+        s.counters = j.value("counters", run::seat_counters());
         j.at("processes").get_to(remembered.emplace_back());
     }
     const json& a = state.at("account");

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "control/seat_counters.hpp"
 #include "core/described.hpp"
 #include "os/event_loop.hpp"
 #include "os/log_pipe.hpp"
@@ -84,8 +85,9 @@ struct process {
     bool by_supervisor = false;
     bool counted = false;  ///< the death is included in the account
     bool kill_sent = false, ended = false;
-    bool judged = false;    ///< the restart policy has been applied
-    bool requeued = false;  ///< the frames of the process have been requeued at least once
+    bool judged = false;       ///< the restart policy has been applied
+    bool requeued = false;     ///< the frames of the process have been requeued at least once
+    bool cpu_counted = false;  ///< seat::counters has the CPU time of the process
     ring::blame why = ring::blame::none;
     std::vector<u64> sequences;  ///< frames in flight when the death was detected
     /// Number of job words that were damaged when the death was detected; each of these words may have stood
@@ -127,6 +129,8 @@ struct seat {
     std::unique_ptr<log_sink> log;
     std::vector<i32> pids;  ///< pids of the newest processes on this seat; remember() adds one
     u32 restarts = 0;
+    /// for the metrics; the CPU time here is that of the processes that have been fenced
+    run::seat_counters counters;
     std::string last_exit;
     i32 last_exit_pid = 0;   ///< pid of the process whose end last_exit describes
     u64 clock_base_ns = 0;   ///< no deadline counts time before this time
@@ -213,6 +217,9 @@ struct process_table {
     [[nodiscard]] std::vector<std::string> unended_processes() const;
     /// True if the stage has processed every frame of the run.
     [[nodiscard]] bool through(u32 stage) const noexcept;
+    /// Adds the CPU time of all processes to seat::counters. To be called before the control block is
+    /// replaced, because a process may have ended without being fenced in the old block.
+    void count_cpu() noexcept;
     /// Records a fatal failure of something other than a stage.
     void fail(const std::string& label, const std::string& what, int code);
     /// Writes a message of the supervisor to the console and to DIR/logs.
@@ -263,14 +270,21 @@ struct process_record {
     u64 start_time = 0, spawned_ns = 0, signalled_ns = 0, seen_dead_ns = 0;
     int user_signal = 0;
     bool by_hand = false, tool = false, by_supervisor = false, counted = false, judged = false;
+    bool cpu_counted = false;
     bool outside = false, restart_requested = false, deadline = false, was_ready = false;
     static constexpr field_rules rules{.missing_is_default = true};
 };
 BOOST_DESCRIBE_STRUCT(process_record, (),
                       (entry, epoch, pid, start_time, spawned_ns, signalled_ns, seen_dead_ns, user_signal,
-                       by_hand, tool, by_supervisor, counted, judged, outside, restart_requested, deadline,
-                       was_ready))
+                       by_hand, tool, by_supervisor, counted, judged, cpu_counted, outside, restart_requested,
+                       deadline, was_ready))
 using process_records = std::vector<std::vector<process_record>>;  ///< by seat
+
+/// Returns the CPU time that the process has reported at its last heartbeat; 0 if it is already in
+/// seat::counters.
+[[nodiscard]] u64 uncounted_cpu_ns(const process_table& t, const process& p) noexcept;
+/// Returns the counters of the seat including the CPU time of processes that are not fenced yet.
+[[nodiscard]] run::seat_counters counters_of(const process_table& t, const seat& s);
 
 [[nodiscard]] nlohmann::json state_json(const process_table& t);
 /// Returns a value that changes whenever the result of state_json() changes.

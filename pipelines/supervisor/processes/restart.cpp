@@ -57,6 +57,20 @@ void fail_seat(process_table& t, seat& s, const process* p) {
     t.failure = std::move(f);
 }
 
+/// Returns why a process ended before the end of the run, as a label of the metrics.
+const char* exit_reason(const process_table& t, const seat& s, const process& p) noexcept {
+    if (s.machine.state() == seat_state::stopping || p.how.restart_requested)
+        return t.paused ? "rebuild" : "requested";
+    if (p.port) return "port";
+    if (p.mps.with_domain || p.mps.moved) return "mps_domain";
+    if (p.how.injected) return "injected";
+    if (p.how.deadline) return "deadline";
+    if (p.how.out_of_memory) return "out_of_memory";
+    if (p.how.known && p.how.signal == 0 && p.how.exit_code == exit_code::gpu_fault) return "gpu_fault";
+    if (!p.how.known) return "signal";
+    return p.how.signal != 0 ? "signal" : "exit";
+}
+
 }  // namespace
 
 using ring::load;
@@ -79,6 +93,7 @@ void count_death(process_table& t, u32 seat_index) {
 
 void apply_restart_policy(process_table& t, seat& s, process& p) {
     p.judged = true;
+    if (!p.how.through) ++s.counters.exits[exit_reason(t, s, p)];
     s.last_exit_pid = p.pid;
     s.last_exit = s.machine.state() == seat_state::stopping ? "down"
                   : p.port                                  ? describe_port_end(p)
@@ -163,7 +178,7 @@ void blame_late(process_table& t, seat& s, process& p) noexcept {
     note_abandoned(t, s, p);
 }
 
-void note_abandoned(process_table& t, const seat& s, const process& p) {
+void note_abandoned(process_table& t, seat& s, const process& p) {
     if (p.sequences.empty() || frames_in_flight(p) != 1) return;
     const u32 cap = t.made->stage[s.stage].max_attempts;
     u32 failures = 0;
@@ -184,6 +199,7 @@ void note_abandoned(process_table& t, const seat& s, const process& p) {
                         s.label, p.sequences.front(), describe(p.how)));
         return;
     }
+    ++s.counters.abandoned;
     const std::string attempts = fmt::format("{} attempt{}", failures, failures == 1 ? "" : "s");
     t.note("abandoned", now_ns(), s, p,
            fmt::format("gives up frame {} after {}", p.sequences.front(), attempts));

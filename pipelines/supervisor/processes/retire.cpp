@@ -112,6 +112,8 @@ void fence(process_table& t, seat& s, process& p) {
     if (!p.how.through && p.pidfd && p.incarnation.epoch != 0)
         t.recoveries.report({s.label, p.pid, p.incarnation.epoch, "", 0, 0,
                              p.mps.generation != 0 ? now_ns() : p.ended_ns, 0, false});
+    s.counters.cpu_ns += uncounted_cpu_ns(t, p);
+    p.cpu_counted = true;
     ring::mark_fenced(*t.c, p.incarnation.entry);
     crash_here(crash_point::entry_fenced);
     if (p.pid > 0 && !p.elsewhere && !p.has_detached) remove_driver_leftovers(p.pid);

@@ -67,6 +67,6 @@ void count_death(process_table& t, u32 seat_index);
 void blame_late(process_table& t, seat& s, process& p) noexcept;
 /// If a frame is given up because the death of `p` was its last attempt, counts and logs this frame. Such a
 /// frame continues as a tombstone.
-void note_abandoned(process_table& t, const seat& s, const process& p);
+void note_abandoned(process_table& t, seat& s, const process& p);
 
 }  // namespace carousel::supervisor

@@ -94,6 +94,8 @@ void keep_standby(process_table& t, seat& s, u64 now) {
             back.attached_ns = s.now->attached_ns;
             back.ready_ns = ready_before(*s.now, first);
             t.recoveries.report(back);
+            (s.by_standby ? s.counters.standby_takeovers : s.counters.takeovers)
+                .add(static_cast<f64>(first - s.vacant_since_ns) / 1e9);
             t.log_line(fmt::format("{} is back as pid {} after {}{}", s.label, s.now->pid,
                                    telemetry::describe_span(first - s.vacant_since_ns),
                                    s.by_standby ? " (standby)" : ""));
