@@ -43,7 +43,10 @@ tape::tape(std::string path, std::string compression, recording about, const std
     fs::create_directories(fs::path(path_).parent_path(), failed);
     about_.offset_ns = wall_offset();
     about_.id = fmt::format("{:x}", static_cast<u64>(about_.offset_ns) + now_ns());
-    shm::write_whole_file(note, json{{"id", about_.id}, {"offset_ns", about_.offset_ns}}.dump());
+    // the path is for observers of the run (its metrics), which report the size of the file
+    const std::string absolute = fs::absolute(path_, failed).string();
+    shm::write_whole_file(
+        note, json{{"id", about_.id}, {"offset_ns", about_.offset_ns}, {"path", absolute}}.dump());
 }
 
 void tape::open() {
