@@ -81,3 +81,4 @@ install(CODE "set(bin \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
   configure_file(\"${PROJECT_SOURCE_DIR}/pipelines/deploy/carousel@.service.in\"
     \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/carousel@.service\" @ONLY)")
 install(FILES pipelines/deploy/deployment.yaml pipelines/deploy/monitoring.yaml pipelines/deploy/pod.yaml DESTINATION ${share_folder}/deploy)
+install(FILES pipelines/monitoring/grafana.json pipelines/monitoring/alerts.yaml DESTINATION ${share_folder}/monitoring)

@@ -104,6 +104,7 @@ void control_client::aim(const std::string& socket_path, const std::string& run_
     const std::lock_guard lock(mutex_);
     target next{socket_path, run_id};
     if (aim_ == next) return;
+    if (aim_.run_id != next.run_id) last_known_.reset();
     aim_ = std::move(next);
     report_.clear();
     run_state_ = {};
@@ -138,6 +139,11 @@ std::vector<seat_report> control_client::report() {
 run_report control_client::run_state() {
     const std::lock_guard lock(mutex_);
     return run_state_;
+}
+
+std::optional<last_report> control_client::last_known() {
+    const std::lock_guard lock(mutex_);
+    return last_known_;
 }
 
 std::map<std::string, std::string> control_client::other_ring_names() {
@@ -216,6 +222,7 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
     const std::optional<json> answer = talk(to.path, to.run_id, run::ps_request{}, why);
     std::vector<seat_report> seats;
     run_report whole;
+    std::optional<last_report> known;
     std::vector<host_report> hosts;
     std::map<std::string, std::string> names;
     const std::map<u32, u64> on_gpu = gpus.by_pid();
@@ -234,6 +241,7 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
         for (seat_report& s : seats)
             if (const auto at = on_gpu.find(static_cast<u32>(s.pid.value_or(0))); s.pid && at != on_gpu.end())
                 s.gpu_bytes = at->second;
+        if (status.ok) known = {status.pipeline, seats};
         for (const run::ps_link& l : status.links.value_or(std::vector<run::ps_link>()))
             if (!l.output.empty() && l.stage.find('.') == std::string::npos)
                 names[l.stage + "." + l.output] = l.stage;
@@ -245,6 +253,7 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
         hosts_ = std::move(hosts);
         // If there is no reply, the old names are kept; they stay valid, because a run's rings do not change.
         if (answer) ring_names_ = std::move(names);
+        if (known) last_known_ = std::move(known);
     }
     next_ps_ns_ = now_ns() + ps_every_ns;
 }

@@ -100,6 +100,13 @@ struct run_report {
     std::string limit_kind, limit_text;  ///< telemetry/bottleneck.hpp: "down", "fragment is down: ..."
 };
 
+/// The newest `ps` answer of the run. Without a supervisor, that of the last one: its counters are still
+/// valid, and they do not change until a supervisor follows.
+struct last_report {
+    run::ps_pipeline whole;
+    std::vector<seat_report> seats;
+};
+
 class control_client {
 public:
     control_client();
@@ -115,6 +122,8 @@ public:
     /// The stages of this host; empty: not known yet.
     [[nodiscard]] std::vector<seat_report> report();
     [[nodiscard]] run_report run_state();
+    /// Returns nullopt if the run has not answered yet.
+    [[nodiscard]] std::optional<last_report> last_known();
     /// Returns the additional names of rings, as last reported: a map from STAGE.OUTPUT, which also names a
     /// stage's first output, to the ring's name.
     [[nodiscard]] std::map<std::string, std::string> other_ring_names();
@@ -157,6 +166,7 @@ private:
     std::vector<reply> replies_;
     std::vector<seat_report> report_;
     run_report run_state_;
+    std::optional<last_report> last_known_;
     std::vector<host_report> hosts_;
     std::map<std::string, std::string> ring_names_;
     std::unique_ptr<run::parameter_state> parameters_;

@@ -16,6 +16,7 @@
 #include "core/secret.hpp"
 #include "run/directory.hpp"
 #include "viewer/watch/command_line.hpp"
+#include "viewer/web/metric_table.hpp"
 #include "viewer/web/server.hpp"
 #include "viewer/web/status.hpp"
 
@@ -26,10 +27,11 @@ namespace web = carousel::viewer::web;
 
 struct options {
     std::string name, http = "127.0.0.1:8080";
-    std::string run_id;    ///< id of the run that the dashboard shows; "": any run of that name
-    std::string asked;     ///< the address that was given to `carousel run --http`
-    pid_t started_by = 0;  ///< pid of the supervisor that started this program
-    bool metrics = false;  ///< prints the metrics once instead of serving
+    std::string run_id;             ///< id of the run that the dashboard shows; "": any run of that name
+    std::string asked;              ///< the address that was given to `carousel run --http`
+    pid_t started_by = 0;           ///< pid of the supervisor that started this program
+    bool metrics = false;           ///< prints the metrics once instead of serving
+    bool metric_reference = false;  ///< prints the table of metrics in Markdown
     web::server_options served;
 };
 
@@ -110,13 +112,17 @@ void serve(options& o) {
 }
 
 void print_metrics(const options& o) {
-    constexpr u64 patience_ns = 5 * ns_per_s;
+    // The supervisor's counters and the ledgers follow the control block's figures by about a second.
+    constexpr u64 patience_ns = 5 * ns_per_s, completion_ns = 3 * ns_per_s;
     constexpr u32 poll_us = 20'000;
     web::watcher watcher(o.name, false);
-    for (const u64 until = now_ns() + patience_ns;; ::usleep(poll_us)) {
-        const auto [text, notice] = watcher.with_view([](const web::view& v) {
-            return std::pair(v.phase == web::run_phase::running ? web::metrics_text(v, now_ns()) : "",
-                             v.notice);
+    const u64 began = now_ns();
+    for (const u64 until = began + patience_ns;; ::usleep(poll_us)) {
+        const auto [text, notice] = watcher.with_view([&](const web::view& v) {
+            const bool complete = (v.last_known || !v.led) && v.files.confirmed;
+            const bool printed =
+                v.phase == web::run_phase::running && (complete || now_ns() > began + completion_ns);
+            return std::pair(printed ? web::metrics_text(v, now_ns()) : "", v.notice);
         });
         if (!text.empty()) {
             std::fputs(text.c_str(), stdout);
@@ -154,6 +160,8 @@ int main(int argc, char** argv) {
         ->expected(1)
         ->take_all();
     app.add_flag("--metrics", o.metrics, "print the metrics for Prometheus once, and exit");
+    app.add_flag("--metric-reference", o.metric_reference, "print the table of metrics in Markdown")
+        ->group("");
     app.add_option("--with-run", o.run_id, "the run with which this process ends")->group("");
     app.add_option("--started-by", o.started_by, "pid of that run's supervisor")->group("");
     app.add_option("--asked-at", o.asked, "--http of the supervisor, for its successor")->group("");
@@ -162,6 +170,10 @@ int main(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
         return viewer::usage_exit_code(app, e);
+    }
+    if (o.metric_reference) {
+        std::fputs(web::metric_reference().c_str(), stdout);
+        return exit_code::ok;
     }
     o.served.request.what.first = viewer::plane_from_text(stage);
     if (!compare.empty()) o.served.request.what.compare = viewer::plane_from_text(compare);

@@ -66,12 +66,11 @@ struct stream_status {
 [[nodiscard]] std::string hindrance(const view& v);
 [[nodiscard]] std::string history_json(const view& v, u64 now);
 
-// The run's metrics in the Prometheus text format (version 0.0.4). Names and units are stable, like the keys
-// of /status.json.
+// The run's metrics in the Prometheus text format (version 0.0.4); metric_table.hpp lists them.
 
-/// Returns the metrics of the run; if there is no run, only "carousel_up 0". `now`: CLOCK_MONOTONIC, ns. The
-/// instance of a stage has the label stage_instance, because Prometheus itself uses the label `instance` for
-/// the scraped address, and would rename a label of that name to exported_instance.
+/// Returns the metrics of the run; if there is no run, only carousel_build_info and carousel_up. `now`:
+/// CLOCK_MONOTONIC, ns. The instance of a stage has the label stage_instance, because Prometheus itself uses
+/// the label `instance` for the scraped address, and would rename a label of that name to exported_instance.
 [[nodiscard]] std::string metrics_text(const view& v, u64 now);
 
 // The answers to the probes of a service manager or a container manager. These answers need no token and are

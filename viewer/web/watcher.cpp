@@ -16,7 +16,7 @@ namespace carousel::viewer::web {
 namespace {
 
 constexpr u64 poll_every_ns = 250 * ns_per_ms, check_every_ns = 250 * ns_per_ms,
-              sample_every_ns = 8 * ns_per_ms;
+              sample_every_ns = 8 * ns_per_ms, files_every_ns = ns_per_s;
 constexpr auto idle_wait = std::chrono::milliseconds(100);
 
 std::string waiting_notice(const std::string& name, const std::vector<run::record>& others) {
@@ -63,6 +63,7 @@ void watcher::loop() {
     std::unique_lock lock(mutex_);
     while (!stop_) {
         tick(now_ns());
+        read_files(lock);
         wake_.wait_for(lock, idle_wait, [this] { return stop_; });
     }
     sampler_.reset();
@@ -131,6 +132,7 @@ void watcher::attach(const run::record& r) {
     if (!same) {
         view_.past.clear();
         view_.hosts.clear();
+        view_.files = {};
     }
     view_.run = r;
     view_.phase = run_phase::running;
@@ -188,11 +190,26 @@ void watcher::read() {
     for (const telemetry::crash& c : view_.events.take_deaths()) view_.past.mark(c.died_ns, c.stage);
     view_.report = control_.report();
     view_.whole = control_.run_state();
+    view_.last_known = control_.last_known();
     view_.other_ring_names = control_.other_ring_names();
     take_hosts();
     learn_parameters();
     explain_crash();
     view_.notice = observer_->notice(now_ns(), view_.snap.supervisor_heartbeat_ns);
+}
+
+// Reading the ledgers takes milliseconds, so the lock is released meanwhile.
+void watcher::read_files(std::unique_lock<std::mutex>& lock) {
+    if (view_.phase != run_phase::running || now_ns() < next_files_ns_) return;
+    next_files_ns_ = now_ns() + files_every_ns;
+    const std::string folder = view_.run.folder, run_id = view_.run.run_id;
+    const std::vector<sink_tail> sinks = sink_tails(view_.snap);
+    const u64 block = view_.snap.created_ns;
+    run_files found = view_.files;
+    lock.unlock();
+    found.read(folder, sinks, block);
+    lock.lock();
+    if (view_.run.run_id == run_id) view_.files = std::move(found);
 }
 
 // If the supervisor does not reply, the last known hosts are kept.

@@ -21,6 +21,7 @@
 #include "telemetry/snapshot_series.hpp"
 #include "viewer/watch/control.hpp"
 #include "viewer/watch/sampler.hpp"
+#include "viewer/web/run_files.hpp"
 
 namespace carousel::viewer::web {
 
@@ -37,10 +38,12 @@ struct view {
     telemetry::rates rates;
     telemetry::history past{0.25, 480};  ///< two minutes
     telemetry::event_tracker events;
-    std::vector<seat_report> report;  ///< the supervisor's report on each seat; may be empty
-    run_report whole;                 ///< the supervisor's report on the run; empty without a supervisor
-    bool led = false;                 ///< true if a supervisor controls the run
-    std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last reported
+    std::vector<seat_report> report;        ///< the supervisor's report on each seat; may be empty
+    std::optional<last_report> last_known;  ///< the same for the metrics; kept without a supervisor
+    run_report whole;                ///< the supervisor's report on the run; empty without a supervisor
+    run_files files;                 ///< what the files of the runtime directory show
+    bool led = false;                ///< true if a supervisor controls the run
+    std::vector<host_report> hosts;  ///< the other hosts of the pipeline, as last reported
     std::map<std::string, std::string> other_ring_names;  ///< control_client::other_ring_names
     /// schema of snap.parameters; empty if there are no parameters, or if they are not known yet
     ring::parameter_schema schema;
@@ -83,6 +86,7 @@ private:
     void explain_crash();
     void take_hosts();
     void learn_parameters();
+    void read_files(std::unique_lock<std::mutex>& lock);
 
     std::string name_;
     bool follows_;
@@ -91,7 +95,7 @@ private:
     telemetry::rate_tracker tracker_;
     telemetry::timeline bars_;
     bool parameters_known_ = false;  ///< the parameters of the attached block are known
-    u64 next_poll_ns_ = 0, next_check_ns_ = 0;
+    u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_files_ns_ = 0;
     std::mutex mutex_;  ///< protects all members below
     std::condition_variable wake_;
     bool stop_ = false;
