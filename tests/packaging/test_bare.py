@@ -69,11 +69,14 @@ ls -A /dev/shm
 cat /tmp/report.json"""))
 
     def test_deb(self):
-        for path in package("deb", BUILD, self.packages):
+        paths = package("deb", BUILD, self.packages)
+        for path in paths:
             self.root.put(path, "/srv/packages")
         self.root.apt_install("/srv/packages/*.deb")
         self.demo("carousel", "/usr/share/carousel/pipelines")
         self.assertIn("demo.toml", self.root.shell("dpkg -L carousel"))
+        if any("carousel-doc" in path for path in paths):   # made where mkdocs is installed
+            self.assertIn("/usr/share/doc/carousel/html/index.html", self.root.shell("dpkg -L carousel-doc"))
         self.assertIn(": valid", self.root.shell("carousel validate /usr/share/carousel/pipelines/inference.toml"))
         with self.subTest("the viewer shows the run"):
             self.root.apt_install("xvfb", "libgl1-mesa-dri")
