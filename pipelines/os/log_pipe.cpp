@@ -38,6 +38,10 @@ void log_sink::line(i32 pid, std::string_view text) {
                               // repeats does not displace other lines
     last_.emplace_back(text);
     if (last_.size() > max_last_lines) last_.pop_front();
+    line_about(pid, text);
+}
+
+void log_sink::line_about(i32 pid, std::string_view text) {
     note(pid, text);
     if (is_repeated(pid, text)) return;
     end_of_process();

@@ -53,6 +53,8 @@ public:
     /// If a process prints an error with exactly the lines of an earlier process of the instance, the console
     /// shows one line instead, "repeats N lines of pid P"; the file has every line.
     void line(i32 pid, std::string_view text);
+    /// As line(), for what another program has found out about that process; it is not one of its last lines.
+    void line_about(i32 pid, std::string_view text);
     /// Called when the process has ended: prints the "repeats" line if one is due.
     void end_of_process();
     /// Writes to the file only, for text that the console shows in another form.

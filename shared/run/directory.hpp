@@ -9,6 +9,7 @@
 //                    files after the first one has died.
 //     recoveries.jsonl  cost of each crash (supervisor/stores/run_log.hpp)
 //     dashboard.json the process that serves the web UI, with its token
+//     fault-ENTRY    what a stage's process records about a fatal signal (fault_record.hpp)
 //     port-SEAT-EPOCH.lock  locked by a port's program while it has memory of the run
 //     lock           locked by the supervisor until it exits, and by the stages (shm/runtime_folder.hpp);
 //                    ledger-*.bin, logs/, pictures/, dead-letters/ (dead_letter.hpp)

@@ -1,5 +1,7 @@
 #include "stages/runner/exit_note.hpp"
 
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,8 +16,10 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/resource_limit.hpp"
+#include "core/signal_stack.hpp"
 #include "ring/participants.hpp"
 #include "shm/block_guard.hpp"
+#include "stages/runner/fault_recorder.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -29,11 +33,57 @@ void note(u64 text) noexcept {
     if (e != nullptr) e->exit_note.store(text, std::memory_order_release);
 }
 
+constexpr std::array fatal_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+/// What other code had installed before, e.g. Python's faulthandler or a sanitizer.
+std::array<struct sigaction, fatal_signals.size()> handlers_before;
+std::atomic<pid_t> recording_thread{0};
+
+constexpr long recording_ms = 2000;
+
+/// Ends this process by `signal`, after the handler that was installed before, if there was one. The signal
+/// is sent again with the same siginfo, so that this handler and the core file show the address.
+[[noreturn]] void end_by(int signal, siginfo_t* from) noexcept {
+    const auto send = [&] {
+        const pid_t pid = ::getpid(), thread = static_cast<pid_t>(::syscall(SYS_gettid));
+        if (from == nullptr || ::syscall(SYS_rt_tgsigqueueinfo, pid, thread, signal, from) != 0)
+            ::raise(signal);
+    };
+    for (std::size_t k = 0; k < fatal_signals.size(); ++k) {
+        const struct sigaction& before = handlers_before[k];
+        if (fatal_signals[k] != signal || before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)
+            continue;
+        ::sigaction(signal, &before, nullptr);
+        send();
+    }
+    std::signal(signal, SIG_DFL);
+    send();
+    ::raise(signal);
+    ::_exit(128 + signal);  // not reached: the default action of these signals ends the process
+}
+
+// Several threads may fault at once. The first one records its fault, and ends the process when it has done
+// so; the others wait for that. A fault inside the recording is handled on the same thread.
+void await_recording() noexcept {
+    for (long ms = 0; ms < recording_ms; ++ms) {
+        const timespec one_ms{0, 1'000'000};
+        ::nanosleep(&one_ms, nullptr);
+    }
+}
+
 // Distinguishes a fault or abort() of this process from a `kill -ABRT` by another process: only a fault or
 // abort() counts against a frame.
-void on_fatal_signal(int signal, siginfo_t* from, void*) {
+void on_fatal_signal(int signal, siginfo_t* from, void* context) {
     shm::open_block_for_good();  // needed because the kernel starts the handler with the block closed, even
                                  // if the thread had opened it
+    const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
+    pid_t first = 0;
+    if (!recording_thread.compare_exchange_strong(first, self)) {
+        if (first == self)
+            record_fault(signal, from, context);
+        else
+            await_recording();
+        end_by(signal, from);
+    }
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
     if (signal == SIGSEGV && from != nullptr &&
         (from->si_code == SEGV_ACCERR || from->si_code == SEGV_PKUERR)) {
@@ -41,8 +91,8 @@ void on_fatal_signal(int signal, siginfo_t* from, void*) {
         if (to.what != ring::wild_write_target::nothing) note_wild_write(to.pack());
     }
     note(sent ? ring::note_signal_from_outside(signal) : ring::note_signal(signal));
-    std::signal(signal, SIG_DFL);
-    ::raise(signal);
+    record_fault(signal, from, context);
+    end_by(signal, from);
 }
 
 void on_exit() {
@@ -98,11 +148,14 @@ ring::wild_write place_in(const range& r, u64 offset) noexcept {
 
 void install_exit_note(shm::incarnation& entry) noexcept {
     own_entry.store(&entry, std::memory_order_release);
-    for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+    thread_local const signal_stack of_this_thread;
+    static std::atomic<bool> installed{false};  // tests run several stages as threads of one process
+    const bool first = !installed.exchange(true);
+    for (std::size_t k = 0; first && k < fatal_signals.size(); ++k) {
         struct sigaction action {};
         action.sa_sigaction = on_fatal_signal;
-        action.sa_flags = SA_NODEFER | SA_RESETHAND | SA_SIGINFO;
-        ::sigaction(s, &action, nullptr);
+        action.sa_flags = SA_NODEFER | SA_ONSTACK | SA_SIGINFO;
+        ::sigaction(fatal_signals[k], &action, &handlers_before[k]);
     }
     std::signal(SIGPIPE, SIG_IGN);
     // If a process group loses its parent while one of its members is stopped, the kernel sends SIGHUP to the

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/signal_stack.hpp"
+
 namespace carousel::stages {
 
 finish_pool::finish_pool(unsigned threads, step arrive, step finish)
@@ -44,6 +46,7 @@ void finish_pool::await(frame_in_work& f) {
 }
 
 void finish_pool::arrival_loop() {
+    const signal_stack for_overflows;
     held_lock lock(mutex_);
     for (;;) {
         submitted_changed_.wait(lock, [&] { return !submitted_.empty() || ending_; });
@@ -61,6 +64,7 @@ void finish_pool::arrival_loop() {
 // A thread takes a whole frame rather than a part of a frame, because packing a picture takes less CPU time
 // on one thread than on several.
 void finish_pool::finish_loop() {
+    const signal_stack for_overflows;
     held_lock lock(mutex_);
     for (;;) {
         work_.wait(lock, [&] { return !arrived_.empty() || !open_.empty() || ending_; });

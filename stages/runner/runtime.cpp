@@ -18,6 +18,7 @@
 #include "ring/own_pages.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
+#include "stages/runner/fault_recorder.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -65,6 +66,7 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
         log::info("the seat already has a successor: exiting");
         die(exit_code::revoked);
     }
+    open_fault_record(attachment_.runtime_directory, attachment_.incarnation.entry);
     install_exit_note(entry());
     crash_here(crash_point::entry_claimed);
     with_exit_note([&] { set_up(s, from); });

@@ -10,6 +10,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/signal_stack.hpp"
 #include "ring/latest.hpp"
 #include "session/accounts.hpp"
 #include "shm/doorbell.hpp"
@@ -253,6 +254,7 @@ void stage_runner::submit(frame_in_work& f) {
 }
 
 void stage_runner::complete_loop() {
+    const signal_stack for_overflows;
     for (;;) {
         frame_in_work* f = nullptr;
         {

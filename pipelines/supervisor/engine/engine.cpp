@@ -158,6 +158,7 @@ run_outcome engine::run() {
         loop_.run_once(1000);
     }
     sweep_rings();
+    seats_.faults_of_processes.finish();
     console_->clear_status();
     // the reserved descriptors are needed now, for the copies of the ledgers and for the report
     reserve_.release();
@@ -171,6 +172,7 @@ void engine::tick() {
     if (const std::string text = seats_.ledgers.tick(now); !text.empty()) seats_.log_line(text);
     extensions_->each([now](run_extension& e) { e.tick(now); });
     trace_.tick(now);
+    seats_.faults_of_processes.tick(now);
     if (const std::string text = parameters_.log_text(now); !text.empty()) seats_.log_line(text);
     phase_.watch_time_limit(now);
     note_first_frame(now);

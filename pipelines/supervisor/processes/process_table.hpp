@@ -7,6 +7,7 @@
 //   retire.hpp          its end, as policy/retirement.hpp   adoption.hpp       a second supervisor
 //                       decides, and the consequences       seat_commands.hpp  user commands
 //   watch.hpp           deadlines, ticks, why a run stands still
+//   fault_reports.hpp   backtraces of dead processes
 //
 // The state that exists only in this process is saved for a second supervisor (state_json()). One thread;
 // nothing in any of these files blocks.
@@ -30,6 +31,7 @@
 #include "supervisor/policy/retirement.hpp"
 #include "supervisor/policy/state_table.hpp"
 #include "supervisor/processes/cgroup_watch.hpp"
+#include "supervisor/processes/fault_reports.hpp"
 #include "supervisor/stores/ledger_store.hpp"
 #include "supervisor/stores/memory_store.hpp"
 #include "supervisor/stores/run_log.hpp"
@@ -257,6 +259,7 @@ struct process_table {
     cgroup_watch groups;
     std::size_t label_width = 8;        ///< width of the text before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< messages of the supervisor
+    fault_reports faults_of_processes;
 };
 
 // State that exists only in the supervisor's memory, as JSON for its successor; all other state is in the

@@ -102,8 +102,10 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
                   : p.how.restart_requested                 ? "restarted"
                   : p.how.known || p.how.deadline           ? describe(p.how)
                                                             : death_by_signal_text;
-    const std::string how =
-        p.wild_write.empty() ? s.last_exit : fmt::format("{}, {}", s.last_exit, p.wild_write);
+    const std::optional<run::fault_record> fault = fault_of(t, p);
+    // the place in a ring is preferred to the address
+    const std::string place = !p.wild_write.empty() ? p.wild_write : fault ? run::fault_text(*fault) : "";
+    const std::string how = place.empty() ? s.last_exit : fmt::format("{}, {}", s.last_exit, place);
     if (!p.how.through) {
         recovery judged{s.label, p.pid, p.incarnation.epoch, s.last_exit, 0, 0, 0, 0, false};
         judged.wild_write = p.wild_write;
@@ -125,6 +127,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
         t.log_line(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
                                p.port ? " has left its port" : " died", how, frames_in_flight(p)));
+    if (fault) t.faults_of_processes.begin(s, *fault);
     const seat_action next = s.machine.on(e, now_ns());
     if (next == seat_action::start && !t.ending && lacked_resources(p.how))
         return postpone_start(t, s, s.log->last().empty() ? s.last_exit : s.log->last().back());

@@ -10,6 +10,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/resource_limit.hpp"
+#include "core/signal_stack.hpp"
 #include "device/cpu/memfd.hpp"
 #include "device/cpu/pool.hpp"
 #include "device/cpu/status.hpp"
@@ -160,6 +161,7 @@ void queue::run(entry& e) {
 
 void queue::work_loop() {
     name_this_thread("cpu queue");
+    const signal_stack for_overflows;
     std::vector<entry> mine;
     for (;;) {
         {

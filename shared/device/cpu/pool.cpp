@@ -14,6 +14,7 @@
 
 #include "core/errors.hpp"
 #include "core/resource_limit.hpp"
+#include "core/signal_stack.hpp"
 
 namespace carousel::device::cpu {
 namespace {
@@ -62,6 +63,7 @@ struct pool::state {
 
     void work_loop(unsigned worker) {
         name_this_thread(fmt::format("pool {}", worker).c_str());
+        const signal_stack for_overflows;
         u64 seen = 0;
         std::unique_lock lock(mutex);
         for (;;) {

@@ -48,6 +48,7 @@ CORE = {
     "top": RUN + ["os", "runs", "spec"],
     "trace": RUN + ["os"],
     "alloc": BASE + ["device", "run", "control"],
+    "backtrace": BASE + ["run"],
     "cli": RUN + SUPERVISOR + ["graph", "top", "trace"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/watch": LIBRARY + ["picture"],
