@@ -6,6 +6,7 @@
 
 #include <variant>
 
+#include "control/debug_message.hpp"
 #include "control/mapped_ring.hpp"
 #include "control/request_message.hpp"
 #include "control/stage_message.hpp"
@@ -15,6 +16,6 @@ namespace carousel::run {
 /// The messages on connections that stay open; request_message.hpp has the messages of a client, which sends
 /// one request per connection.
 using connection_message = std::variant<hello_message, ready_message, return_message, back_message,
-                                        left_message, owner_message, tap_request>;
+                                        left_message, owner_message, tap_request, debug_request>;
 
 }  // namespace carousel::run

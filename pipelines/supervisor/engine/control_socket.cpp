@@ -60,7 +60,8 @@ void control_socket::pause_accepting(int error) {
     accept_again_ns_ = now + accept_pause_ns;
     std::vector<int> idle;
     for (const auto& [fd, c] : connections_)
-        if (!c.stage && c.tap == shm::none && now - c.since_ns > idle_client_ns) idle.push_back(fd);
+        if (!c.stage && c.tap == shm::none && !c.debug.is_held() && now - c.since_ns > idle_client_ns)
+            idle.push_back(fd);
     for (const int fd : idle) drop(fd);
 }
 

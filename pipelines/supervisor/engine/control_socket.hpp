@@ -17,6 +17,7 @@
 #include "os/event_loop.hpp"
 #include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"
+#include "supervisor/processes/debug_leases.hpp"
 
 namespace carousel::supervisor {
 
@@ -29,6 +30,7 @@ struct connection {
     u64 request_id = 0;  ///< id of the connection's pending request to another host; 0: none
     /// the number by which a viewer's entry in a latest group is identified; none: not a viewer
     u32 tap = shm::none;
+    debug_lease debug;  ///< of a `carousel debug`
 };
 
 class control_socket;

@@ -76,6 +76,7 @@ u32 next_tap(const shm::control_block& c) {
 void message_dispatch::on_close(const connection& c) {
     if (c.stage) supervisor::connection_closed(*seats_, c.fd.get());
     taps_->release(c);
+    supervisor::end_debugging(*seats_, c.debug);
 }
 
 bool message_dispatch::route_request(connection& c, const json& request) {
@@ -142,6 +143,22 @@ void message_dispatch::receive(const arrival& a, const run::tap_request& request
         taps_->lease(a.line, request);
     } catch (const error& e) {
         answer(a.line.fd.get(), run::to_json(run::refused(e.what())));
+    }
+}
+
+void message_dispatch::receive(const arrival& a, const run::debug_request& request) {
+    const int fd = a.line.fd.get();
+    try {
+        if (!request.run_id.empty() && request.run_id != std::string(seats_->c->run_id))
+            throw config_error("another run has this name now");
+        if (!phase_->is_open()) throw config_error("the run is ending");
+        if (a.line.debug.is_held()) throw config_error("this connection has a stage to debug already");
+        run::debug_answer reply =
+            supervisor::begin_debugging(*seats_, request, shm::peer_of(fd).pid, a.line.debug);
+        reply.run_id = seats_->c->run_id;
+        (void)shm::send_message(fd, json(reply).dump());
+    } catch (const error& e) {
+        answer(fd, run::to_json(run::refused(e.code(), e.what())));
     }
 }
 

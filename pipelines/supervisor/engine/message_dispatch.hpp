@@ -1,6 +1,7 @@
 #pragma once
 // Interprets the messages on the control socket (control/control_message.hpp). Stages send a hello and stay
-// connected, and so do viewers, which send a tap. Clients send one request and get one reply.
+// connected; so do viewers, which send a tap, and `carousel debug`. Clients send one request and get one
+// reply.
 
 #include <functional>
 #include <string>
@@ -118,6 +119,7 @@ private:
     void receive(const arrival& a, const run::return_message& message);
     void receive(const arrival& a, const run::owner_message& message);
     void receive(const arrival& a, const run::tap_request& request);
+    void receive(const arrival& a, const run::debug_request& request);
     void receive(const arrival& a, const run::ready_message&);
     void receive(const arrival& a, const run::left_message&);
     void receive(const arrival& a, const run::back_message&);

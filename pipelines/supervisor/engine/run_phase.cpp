@@ -221,6 +221,9 @@ void run_phase::watch(u64 now) {
         tails_ = tails;
         moved_ns_ = now;
     }
+    if (std::any_of(seats_->seats.begin(), seats_->seats.end(),
+                    [](const auto& s) { return s->now && s->now->debuggers > 0; }))
+        moved_ns_ = now;  // frames may wait for a process that its debugger has stopped
     watch_full_disk(now);
     // A drain may take any amount of time, as long as frames advance.
     if (is(phase::draining) &&

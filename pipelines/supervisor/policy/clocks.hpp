@@ -23,7 +23,7 @@
 //                                                                 if shorter;
 //                                                                 0: 2000
 //   is in a process under a tool (prefix, started     none        -             -
-//     by hand)
+//     by hand, `carousel debug`)
 //   is in a paused process (`carousel stop`)          none        -             all restart at cont
 //   waits for a process that starts or loads an       start       30 s; not     replaced, self-inflicted
 //     asset                                                       while another

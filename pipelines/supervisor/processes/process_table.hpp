@@ -7,7 +7,7 @@
 //   retire.hpp          its end, as policy/retirement.hpp   adoption.hpp       a second supervisor
 //                       decides, and the consequences       seat_commands.hpp  user commands
 //   watch.hpp           deadlines, ticks, why a run stands still
-//   fault_reports.hpp   backtraces of dead processes
+//   fault_reports.hpp   backtraces of dead processes        debug_leases.hpp   `carousel debug`
 //
 // The state that exists only in this process is saved for a second supervisor (state_json()). One thread;
 // nothing in any of these files blocks.
@@ -67,6 +67,7 @@ struct process {
     i32 group = 0;              ///< the process group created for the process; 0: none
     int connection = -1;        ///< the process's liveness socket, owned by the engine
     bool by_hand = false, tool = false;
+    u32 debuggers = 0;          ///< number of `carousel debug` commands (debug_leases.hpp)
     bool port = false;          ///< an external program (port_seats.hpp): never signalled
     bool elsewhere = false;     ///< the pid is one of another pid namespace: it is only displayed
     bool has_detached = false;  ///< the program has unmapped all memory of the run, and continues to run
@@ -99,6 +100,9 @@ struct process {
     u32 quarantined = 0;         ///< number of buffers in quarantine until the end of the process
     std::string wild_write;      ///< see process_events.hpp
 };
+
+/// True if no deadline counts for the process, because a user's tool may stop it at any time.
+[[nodiscard]] inline bool is_under_tool(const process& p) noexcept { return p.tool || p.debuggers > 0; }
 
 /// Number of frames that the death may have affected; if a job word is unreadable, no single frame can be
 /// blamed.

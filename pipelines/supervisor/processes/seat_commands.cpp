@@ -158,9 +158,9 @@ std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
     if (kind == shm::injected_fault::scribble_control) require_guarded_block(t, s, p, *row);
     const u64 timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     if (row->needs_deadline &&
-        (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))
+        (is_under_tool(p) || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))
         throw config_error(fmt::format("{} {}, so the hang would never be detected", s.label,
-                                       p.tool ? "runs under a tool and has no deadline"
+                                       is_under_tool(p) ? "runs under a tool and has no deadline"
                                        : timeout_ns == 0
                                            ? "has no deadline (frame_timeout_ms = 0)"
                                            : "reads its input as `latest` and delays no other stage"));

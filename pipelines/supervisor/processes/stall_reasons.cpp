@@ -130,6 +130,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
     if (!s.now || s.now->ended) return "";
     const process& p = *s.now;
     const bool stopped = !p.elsewhere && shm::is_stopped(p.pid);
+    if (p.debuggers > 0 && stopped) return fmt::format("{} (pid {}) is debugged", s.label, p.pid);
     if ((p.tool || p.by_hand) && stopped)
         return fmt::format("{} (pid {}) is stopped by the tool that runs it", s.label, p.pid);
     if (stopped && !heart_is_late(view_of(t, s, now), now))

@@ -165,7 +165,7 @@ void watch_deadlines(process_table& t, u64 now) {
     std::vector<process_view> views;
     for (auto& s : t.seats) {
         if (!s->now || s->now->seen_dead_ns != 0) continue;
-        if (s->machine.state() == seat_state::starting && !s->now->tool) {
+        if (s->machine.state() == seat_state::starting && !is_under_tool(*s->now)) {
             watch_start(t, *s, now);
         } else {
             all.push_back({s.get(), s->now->incarnation.epoch});
@@ -246,7 +246,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     const shm::incarnation& e = t.c->entry[s.now->incarnation.entry];
     process_view v;
     v.state = s.machine.state();
-    v.tool = s.now->tool;
+    v.tool = is_under_tool(*s.now);
     // The start of every clock is shifted by the time that no deadline counts.
     const auto counted = [&](u64 since) { return t.groups.uncounted().shifted(since, now); };
     v.base_ns = counted(s.clock_base_ns);
