@@ -62,6 +62,19 @@ class Browser:
             raise AssertionError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
+    def confirm(self, selector):
+        """Clicks a button that asks first, and confirms."""
+        self.value(f"document.querySelector('{selector}').click()")
+        self.value("document.getElementById('confirm-yes').click()")
+
+    def press(self, key, shift=False):
+        """A key of the keyboard, as "Tab", "Escape", " ", "v"."""
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        code, text = codes.get(key) or ord(key.upper()), {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        common = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
     def screenshot(self, path):
         with open(path, "wb") as f:
             f.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))

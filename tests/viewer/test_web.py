@@ -350,7 +350,7 @@ class Seen(Rig):
         wait_for("the picture", lambda: b.value("document.getElementById('live').naturalWidth") == 1280)
         old = dashboard.process("fragment")["pid"]
         time.sleep(12 if PICTURE else 1)   # a picture for people has something in its plots
-        b.value("document.querySelector('[data-verb=kill][data-stage=fragment]').click()")
+        b.confirm("[data-verb=kill][data-stage=fragment]")
         text = wait_for("the banner", lambda: "Back as pid" in b.value("document.getElementById('banner').textContent")
                         and b.value("document.getElementById('banner').textContent"))
         self.assertIn(f"fragment (pid {old}) died", text)

@@ -67,7 +67,7 @@ class Reopened(Dashboard):
         wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12)
         wait_for("its picture", lambda: b.value("document.getElementById('no-picture').hidden"))
         old = dashboard.process("vertex")["pid"]
-        b.value("document.querySelector('[data-verb=kill][data-stage=vertex]').click()")
+        b.confirm("[data-verb=kill][data-stage=vertex]")
         wait_for("its successor", lambda: dashboard.process("vertex")["pid"] not in (None, old))
 
 

@@ -136,7 +136,7 @@ class ParametersSeen(Rig):
         b.value(f"{{ const e = {slider}.parentNode.querySelector('[type=number]'); e.value = '5000'; e.dispatchEvent(new Event('change')); }}")
         wait_for("the refusal", lambda: "expected a number from 0 to 1000" in b.value("document.getElementById('may-act').textContent"))
         wait_for("the true value again", lambda: abs(float(b.value(f"{slider}.value")) - 0.5) < 0.03)
-        b.value("document.getElementById('parameters-reset').click()")
+        b.confirm("#parameters-reset")
         wait_for("the values of the start", lambda: self.exposure(dashboard) == 1)
         wait_for("the slider too", lambda: abs(float(b.value(f"{slider}.value")) - 1) < 0.03)
 

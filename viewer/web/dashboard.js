@@ -2,7 +2,7 @@
 const $ = id => document.getElementById(id);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const palette = () => dark.matches ? ['#56b4e9', '#e69f00', '#3dbb8f', '#cc79a7', '#f0e442', '#f07240', '#8c9eff', '#b8bec7']
-  : ['#0072b2', '#b97a00', '#007f5c', '#a84c81', '#857b00', '#c04a00', '#3f51b5', '#59626e'];
+  : ['#00629b', '#965f00', '#00694b', '#a84c81', '#776e00', '#a84000', '#3f51b5', '#59626e'];
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const pollTimeoutMs = 4000, actionTimeoutMs = 15000;
 const slotStates = [['free', 'free'], ['fill', 'being filled'], ['ready', 'ready'], ['leased', 'leased by a reader'], ['done', 'read by all'],
@@ -72,10 +72,10 @@ function refused(why) {
   refusalUntil = performance.now() + 6000;
   return why;
 }
-/// Posts an action. Returns '' if it was done, else the sentence that is shown.
-async function post(path, body) {
+/// Posts an action on a run. Returns '' if it was done, else the sentence that is shown.
+async function post(path, body, run = runShown) {
   try {
-    const reply = await fetch(path, {method: 'POST', headers: {'X-Carousel-Token': token, 'X-Carousel-Run': runShown}, body,
+    const reply = await fetch(path, {method: 'POST', headers: {'X-Carousel-Token': token, 'X-Carousel-Run': run}, body,
       signal: AbortSignal.timeout(actionTimeoutMs)});
     if (reply.ok) return '';
     const text = await reply.text();
@@ -92,16 +92,40 @@ function buttons(process, why) {
   const actions = isDown(process) ? [['up', 'start the stage']] : [['kill', 'kill the process with SIGKILL: the stage is restarted, no frame is lost'],
     paused ? ['cont', 'continue the stage'] : ['stop', 'pause the stage: the pipeline waits'], ['restart', 'end the process and start the current program from disk']];
   return actions.map(([verb, what]) => {
-    const b = el('button', {type: 'button', title: why || what, 'data-verb': verb, 'data-stage': process.label}, verb);
+    const b = el('button', {type: 'button', title: why || what, 'data-verb': verb, 'data-stage': process.label, 'aria-label': `${verb} ${process.label}`}, verb);
     b.disabled = why !== '';
     return b;
   });
 }
+
+/// What an action does that stops or ends a process; the user confirms it.
+const effects = {kill: 'Its process is ended with SIGKILL and replaced.', stop: 'The pipeline waits until the stage continues.',
+  restart: 'Its process is ended, and the program on disk takes over.'};
+let confirmed = null;   // what the open question is about
+function ask(text, word, action) {
+  confirmed = action;
+  $('confirm-text').textContent = text;
+  $('confirm-yes').textContent = word;
+  $('confirm-yes').disabled = $('confirm-no').disabled = false;   // lost() disables all buttons
+  $('confirm').showModal();   // Escape closes it; then the focus returns to the button that opened it
+  $('confirm-no').focus();
+}
+$('confirm').addEventListener('close', () => { confirmed = null; });
+$('confirm-no').addEventListener('click', () => $('confirm').close());
+$('confirm-yes').addEventListener('click', () => {
+  const action = confirmed;
+  $('confirm').close();
+  if (action) action();
+});
+function act({verb, stage}) {
+  const run = runShown, send = () => post(`/stages/${encodeURIComponent(stage)}/${verb}`, undefined, run);
+  effects[verb] ? ask(`${verb} ${stage}? ${effects[verb]}`, `${verb} ${stage}`, send) : send();
+}
 document.addEventListener('click', e => {
   const d = e.target.dataset || {};
-  if (d.verb) post(`/stages/${encodeURIComponent(d.stage)}/${d.verb}`);
+  if (d.verb) act(d);
   if (d.run) post(`/runs/${encodeURIComponent(d.run)}/watch`);
-  if (e.target.id === 'parameters-reset') resetParameters();
+  if (e.target.id === 'parameters-reset') ask('Reset all parameters to their initial values?', 'reset', resetParameters);
 });
 
 let noticeShown = '';
@@ -136,6 +160,14 @@ function remoteRow(p) {
     el('td', {class: 'n actions'}));
 }
 
+/// Gives the focus to the same button of the new rows, or to the first one of that stage.
+function refocus(focused, why) {
+  if (focused === null || why !== '') return;
+  const same = [...document.querySelectorAll('#rows button')].filter(b => b.dataset.stage === focused[1]);
+  const b = same.find(x => x.dataset.verb === focused[0]) || same[0];
+  if (b) b.focus({preventScroll: true});
+}
+
 let rowsShown = '';
 function stages(s) {
   const colors = palette(), rows = [];
@@ -153,22 +185,28 @@ function stages(s) {
     flat.push(null);
     h.stages.forEach(p => rows.push(remoteRow(p)) && flat.push(p));
   }
-  // The button elements are kept while their processes stay: a click must not fall between an old and a new one.
-  const why = whyNoAction(s), key = JSON.stringify([why, flat.map(p => p && [p.label, p.paused, isDown(p)])]);
-  const old = [...$('rows').children].map(r => r.lastChild);
-  rows.forEach((r, k) => {
-    if (flat[k] === null) return;
-    if (key === rowsShown && old[k]) r.replaceChild(old[k], r.lastChild);
-    else buttons(flat[k], why).forEach(b => r.lastChild.append(b, ' '));
-  });
-  rowsShown = key;
   for (const r of rows) if (r.cells.length === columns.length) [...r.cells].forEach((c, k) => { c.dataset.label = columns[k]; });
-  const focused = document.activeElement;   // replacing a row takes the focus from its buttons
-  $('rows').replaceChildren(...rows);
-  if (focused !== document.activeElement && $('rows').contains(focused)) focused.focus({preventScroll: true});
+  // The cells with buttons stay in the document while their processes stay: a click, a pressed key or the focus must not be lost between
+  // an old and a new button.
+  const why = whyNoAction(s), key = JSON.stringify([why, flat.map(p => p && [p.label, p.paused, isDown(p)])]);
+  const old = [...$('rows').children];
+  if (key === rowsShown && old.length === rows.length) {
+    rows.forEach((r, k) => [...r.cells].forEach((c, at) => { if (!c.classList.contains('actions')) old[k].replaceChild(c.cloneNode(true), old[k].cells[at]); }));
+  } else {
+    const d = (document.activeElement || {}).dataset || {}, focused = $('rows').contains(document.activeElement) ? [d.verb, d.stage] : null;
+    rows.forEach((r, k) => { if (flat[k] !== null) buttons(flat[k], why).forEach(b => r.lastChild.append(b, ' ')); });
+    $('rows').replaceChildren(...rows);
+    refocus(focused, why);
+  }
+  rowsShown = key;
   if (performance.now() > refusalUntil) $('may-act').textContent = s.may_act ? '' : 'buttons are disabled: open the address with ?token=… that was printed when the web UI was started';
 }
 
+/// "6 slots: 4 free, 2 ready"
+function slotsText(slots) {
+  const counts = slotStates.map(([state, text]) => [slots.filter(x => x.state === state).length, text]).filter(([n]) => n > 0);
+  return `${slots.length} slots: ${counts.map(([n, text]) => `${n} ${text}`).join(', ')}`;
+}
 function rings(s) {
   const colors = palette();
   $('ring-list').replaceChildren(...s.rings.map(r => {
@@ -177,7 +215,7 @@ function rings(s) {
     const name = el('b', {style: `color:${colors[Math.max(0, k) % colors.length]}`}, `output ring of ${r.stage}`);
     return el('div', {class: 'ring'}, el('p', {}, name, ` · ${r.slots.length} slots of ${bytes(r.slot_bytes)} (${r.memory}) · ${number(r.sent_per_second)} frames/s in, `
       + `${number(r.received_per_second)} out · ${bytes(r.bytes_per_second)}/s`),
-      el('div', {class: 'slots'}, ...r.slots.map((x, i) => el('div', {class: 'slot ' + x.state, title: `slot ${i}: ${x.state}${x.frame === null ? '' : ', frame ' + x.frame}`},
+      el('div', {class: 'slots', role: 'img', 'aria-label': slotsText(r.slots)}, ...r.slots.map((x, i) => el('div', {class: 'slot ' + x.state, title: `slot ${i}: ${x.state}${x.frame === null ? '' : ', frame ' + x.frame}`},
         x.frame === null ? '' : String(x.frame % 100000)))),
       el('p', {}, readers.length ? 'read by ' + readers.join(' · ') : 'no readers'));
   }));
@@ -195,6 +233,7 @@ function lost() {
   noticeShown = rowsShown = requestShown = '';
   $('notice').hidden = false;
   $('notice').textContent = 'The server of this web UI does not answer: it has ended with its pipeline, or was stopped. Retrying.';
+  $('confirm').close();
   for (const control of document.querySelectorAll('button, fieldset')) control.disabled = true;
 }
 
@@ -241,6 +280,17 @@ async function plots() {
   setTimeout(plots, 1000);
 }
 
+/// Dashes of the lines of a plot, so that they differ not only in colour; the first line has none.
+const dashes = [[], [7, 3], [2, 2], [9, 3, 2, 3], [12, 4], [4, 6], [1, 4], [9, 3, 2, 3, 2, 3]];
+const dashOf = k => dashes[(k + Math.floor(k / dashes.length)) % dashes.length];   // the colours repeat after the same number of lines
+function sample(color, dash) {
+  const ns = 'http://www.w3.org/2000/svg', svg = document.createElementNS(ns, 'svg'), line = document.createElementNS(ns, 'line');
+  for (const [k, v] of Object.entries({width: 26, height: 8, 'aria-hidden': 'true', class: 'sample'})) svg.setAttribute(k, v);
+  for (const [k, v] of Object.entries({x1: 0, x2: 26, y1: 4, y2: 4, stroke: color, 'stroke-width': 2, 'stroke-dasharray': dash.join(' ')})) line.setAttribute(k, v);
+  svg.append(line);
+  return svg;
+}
+
 /// 1, 2 or 5 times a power of ten: about n steps up to `top`.
 function step(top, n) {
   const raw = top / n, power = 10 ** Math.floor(Math.log10(raw));
@@ -279,14 +329,15 @@ function plot(id, h, lines) {
   for (const d of h.deaths) { g.beginPath(); g.moveTo(x(d.age_s), 0); g.lineTo(x(d.age_s), height - bottom); g.stroke(); }
   g.setLineDash([]);
   g.lineWidth = 1.5;
-  for (const l of lines) {
+  for (const [k, l] of lines.entries()) {
     g.strokeStyle = l.color;
+    g.setLineDash(dashOf(k));
     g.beginPath();
-    l.values.forEach((v, k) => k === 0 ? g.moveTo(x(h.age_s[k]), y(v)) : g.lineTo(x(h.age_s[k]), y(v)));
+    l.values.forEach((v, i) => i === 0 ? g.moveTo(x(h.age_s[i]), y(v)) : g.lineTo(x(h.age_s[i]), y(v)));
     g.stroke();
   }
   g.restore();
-  $(id + '-key').replaceChildren(...lines.map(l => el('span', {}, el('span', {class: 'dot', style: `background:${l.color};margin:0 4px 0 0`}),
+  $(id + '-key').replaceChildren(...lines.map((l, k) => el('span', {}, sample(l.color, dashOf(k)),
     `${l.name} ${l.values.length ? (l.format || number)(l.values[l.values.length - 1]) : '–'}`)));
 }
 

@@ -1,5 +1,5 @@
 'use strict';
-// The panel with the picture: the picture itself, the scale of its values, the values under the mouse, and the choice of ring and plane.
+// The panel with the picture: the picture itself, the scale of its values, the values under the mouse or the mark, and the choice of ring and plane.
 // This file follows dashboard.js in one script, and uses its el, $, post and span.
 const pixelEveryMs = 120, streamPatienceMs = 3000;
 const live = $('live');
@@ -70,10 +70,12 @@ function controls(s) {
   const first = shown[0], second = p.request.compare ? shown[1] : null;
   // The command that started the dashboard may have used another of the ring's names.
   const own = (request, ring) => rings.includes(request) || !ring ? request : ring.stage;
+  const focused = set.contains(document.activeElement) ? {...document.activeElement.dataset} : null;
   const rows = [el('div', {class: 'request'}, choice('ring', 'stage', rings, own(p.request.stage, first)), ...row(first, ''),
     choice('compare with', 'compare', ['', ...rings], own(p.request.compare, second)))];
   if (second) rows.push(el('div', {class: 'request'}, second.stage, ...row(second, 'compare_')));
   set.replaceChildren(...rows);
+  if (focused && focused.request) (set.querySelector(`[data-request=${focused.request}]`) || set.querySelector('select')).focus({preventScroll: true});
   set.disabled = !s.may_act;
   set.title = s.may_act ? '' : 'open the address with the token, which was printed when the web UI was started';
 }
@@ -85,7 +87,6 @@ document.addEventListener('change', e => {
       const of = shownNow[d.request.startsWith('compare') ? 1 : 0].values;
       value = `${of.low}..${of.high > of.low ? of.high : of.low + 1}`;
     }
-    e.target.blur();
     post('/picture', JSON.stringify({[d.request]: value}));
   }
   if (d.range) {
@@ -94,21 +95,42 @@ document.addEventListener('change', e => {
   }
 });
 
-const pointer = {at: null, busy: false};
+const pointer = {at: null, busy: false};   // at: shares of the picture's width and height
 /// Shows the value under the mouse, and names its frame: the one that the server holds at that time.
 async function askPixel() {
   if (pointer.busy || !pointer.at || !live.naturalWidth) return;
   pointer.busy = true;
-  const box = live.getBoundingClientRect();
-  const x = Math.floor((pointer.at[0] - box.left) / box.width * live.naturalWidth), y = Math.floor((pointer.at[1] - box.top) / box.height * live.naturalHeight);
+  const [x, y] = [live.naturalWidth, live.naturalHeight].map((size, k) => Math.floor(pointer.at[k] * size));
   try {
     const p = await (await fetch(`/pixel.json?x=${Math.max(0, x)}&y=${Math.max(0, y)}`)).json();
     $('pixel').textContent = p && pointer.at ? `x ${p.x} y ${p.y} of ${p.stage} ${p.plane}: ${p.text} · frame ${p.frame.toLocaleString('en-US')}` : '';
   } catch (e) { /* poll() reports it */ }
   pointer.busy = false;
 }
-live.addEventListener('mousemove', e => { pointer.at = [e.clientX, e.clientY]; });
-live.addEventListener('mouseleave', () => { pointer.at = null; $('pixel').textContent = ''; });
+live.addEventListener('mousemove', e => {
+  const box = live.getBoundingClientRect();
+  $('probe').hidden = true;
+  pointer.at = [(e.clientX - box.left) / box.width, (e.clientY - box.top) / box.height];
+});
+live.addEventListener('mouseleave', () => hidePixel());
+function hidePixel() {
+  pointer.at = null;
+  $('probe').hidden = true;
+  $('pixel').textContent = '';
+}
+/// With the keyboard: the arrow keys move a mark over the picture, with Shift in larger steps.
+const moves = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
+live.addEventListener('keydown', e => {
+  if (e.key === 'Escape') hidePixel();
+  const move = moves[e.key], size = [live.naturalWidth, live.naturalHeight];
+  if (!move || !size[0]) return;
+  e.preventDefault();
+  const step = e.shiftKey ? 20 : 1;
+  pointer.at = (pointer.at || [0.5, 0.5]).map((v, k) => Math.min(1 - 0.5 / size[k], Math.max(0, v + move[k] * step / size[k])));
+  $('probe').hidden = false;
+  $('probe').style.cssText = `left:${pointer.at[0] * live.clientWidth}px;top:${live.offsetTop + pointer.at[1] * live.clientHeight}px`;
+});
+live.addEventListener('blur', hidePixel);
 setInterval(askPixel, pixelEveryMs);
 
 function picture(s) {

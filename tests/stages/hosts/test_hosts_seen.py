@@ -113,7 +113,7 @@ class Seen(Hosts):
             time.sleep(8)
             b.screenshot(PICTURE)
         pid = remote.stage("sink")["pid"]
-        b.value("document.querySelector('[data-verb=kill][data-stage=\"b/sink\"]').click()")
+        b.confirm('[data-verb=kill][data-stage="b/sink"]')
         wait_for("another process", lambda: remote.stage("sink").get("pid") not in (None, pid))
         self.assertEqual(b.value("document.documentElement.scrollWidth <= innerWidth"), True)
 
