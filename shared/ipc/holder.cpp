@@ -149,7 +149,7 @@ void holder::find_again() {
         if (!c || known) continue;
         shm::unique_fd pidfd(shm::open_pidfd(c.process));
         if (!pidfd || c.state == entry_state::fenced) {
-            bury(k, c.epoch);
+            bury(k, c.epoch, true, c.process.pid);
             continue;
         }
         watch(pidfd);
@@ -177,6 +177,7 @@ void holder::run_once(int timeout_ms) {
 }
 
 void holder::remove_disconnected() {
+    deaths_.drop_closed();
     for (client& c : clients_) check_client(c);
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [](const client& c) { return c.entry == no_entry; }),
@@ -202,16 +203,18 @@ void holder::check_client(client& c) {
     }
     if (connected && !c.socket) mark_dead(s.registry, c.entry);
     if (!left && now[0].revents == 0) return;
-    bury(c.entry, c.epoch);
+    bury(c.entry, c.epoch, !left, client_at(s.registry, c.entry).process.pid);
     c.entry = no_entry;
 }
 
 // Called after the client's fence. The entry becomes free when all objects of that client are repaired,
 // including those on the GPU.
-void holder::bury(u32 entry, u32 epoch) {
+void holder::bury(u32 entry, u32 epoch, bool died, i32 pid) {
     space_block& s = memory_->block();
+    const client_death death = died ? describe_death(s, pid, epoch) : client_death{};
     mark_fenced(s.registry, entry);
     repair_all(s, epoch);
+    if (died) deaths_.add(death);
     if (has_gpu_words(s))
         gpu_.add(entry, epoch);
     else
@@ -272,6 +275,10 @@ bool holder::handle_first_message(pending_connection& g) {
     const json request = parse_json_or_discard(m.text, json_channel::message);
     if (is_inspect_request(request)) {
         (void)shm::send_message(g.socket.get(), inspect());
+        return false;
+    }
+    if (death_log::is_watch_request(request)) {
+        deaths_.subscribe(std::move(g.socket), request);
         return false;
     }
     const bool is_return = request.is_object() && request.contains("return");

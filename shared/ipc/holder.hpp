@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "ipc/death_log.hpp"
 #include "ipc/gpu_repair.hpp"
 #include "ipc/memory.hpp"
 #include "ipc/place.hpp"
@@ -86,7 +87,7 @@ private:
     bool answer(client& c);
     void remove_disconnected();
     void check_client(client& c);
-    void bury(u32 entry, u32 epoch);
+    void bury(u32 entry, u32 epoch, bool died, i32 pid);
     void repair_gpu();
     [[nodiscard]] std::string make(const std::string& text) const;
     [[nodiscard]] std::string inspect() const;
@@ -99,6 +100,7 @@ private:
     std::optional<memory> memory_;
     shm::unique_fd gpu_fd_;
     gpu_repair gpu_;
+    death_log deaths_;
     std::vector<client> clients_;
     std::vector<pending_connection> pending_connections_;
     bool adopted_ = false;

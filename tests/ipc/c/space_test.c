@@ -18,7 +18,13 @@ struct picture {
     uint32_t width, height, number;
 };
 
-static const char* program;
+static const char *program, *holder_program;
+static struct process holder;
+
+static void start_holder(void) {
+    const char* const hold[] = {holder_program, "hold", "c", "-", "0", "-", "0", NULL};
+    holder = start(hold);
+}
 
 /* All primitives of the test, as both processes open them. */
 struct all {
@@ -98,8 +104,12 @@ static void test_kill(void) {
     OK(carousel_queue_push(a.samples, &(struct sample){2, 1.0}, 0));
     OK(carousel_work_queue_submit(a.tasks, &(uint32_t){40}, 0, &id));
     const char* const argv[] = {program, "peer", NULL};
+    carousel_death_watch* deaths;
+    carousel_death death = {.size = sizeof death};
+    OK(carousel_space_watch_deaths(a.space, &deaths));
     struct process peer = start(argv);
     wait_for_output(peer);
+    STATUS(CAROUSEL_TIMED_OUT, carousel_death_watch_next(deaths, 0, &death));
 
     /* while it lives */
     carousel_permit* permit = NULL;
@@ -128,6 +138,18 @@ static void test_kill(void) {
     OK(carousel_share_check(share));
 
     kill_process(peer);
+
+    /* its death is reported once, with what it owned */
+    carousel_owned_block owned = {.size = sizeof owned};
+    OK(carousel_death_watch_next(deaths, LONG, &death));
+    CHECK(death.pid == peer.pid && death.blocks == 1 && death.block_bytes == 3 * unit && death.permits == 1 &&
+          death.leases == 1 && death.tasks == 1 && death.listed == 1);
+    OK(carousel_death_watch_get_block(deaths, 0, &owned));
+    CHECK(owned.offset == info.offset && owned.bytes == info.bytes && strcmp(owned.pool, "frames") == 0);
+    STATUS(CAROUSEL_INVALID_ARGUMENT, carousel_death_watch_get_block(deaths, 1, &owned));
+    CHECK(pool_state(a.frames).blocks == 0); /* reported after the repair */
+    STATUS(CAROUSEL_TIMED_OUT, carousel_death_watch_next(deaths, SECOND / 20, &death));
+    OK(carousel_death_watch_close(deaths));
 
     /* all that it held is available again, once */
     OK(carousel_semaphore_acquire(a.turn, LONG, &permit));
@@ -341,6 +363,36 @@ static void test_full(void) {
     close_all(a);
 }
 
+/* A client that closes its handles is not reported; a death while the holder is replaced is reported once. */
+static void test_deaths(void) {
+    struct all a = open_all();
+    carousel_death_watch *deaths, *none;
+    carousel_death death = {.size = sizeof death};
+    OK(carousel_space_watch_deaths(a.space, &deaths));
+    carousel_space* other;
+    OK(carousel_space_open("c", NULL, &other));
+    OK(carousel_space_close(other));
+    const char* const argv[] = {program, "peer", NULL};
+    OK(carousel_queue_push(a.samples, &(struct sample){1, 0.5}, 0));
+    OK(carousel_work_queue_submit(a.tasks, &(uint32_t){40}, 0, NULL));
+    struct process peer = start(argv);
+    wait_for_output(peer);
+    kill_process(holder);
+    kill_process(peer);
+    STATUS(CAROUSEL_TIMED_OUT, carousel_death_watch_next(deaths, SECOND / 10, &death));
+    STATUS(CAROUSEL_NO_HOLDER, carousel_space_watch_deaths(a.space, &none));
+    int calls = 0;
+    carousel_set_wait_check(end_after, &calls);
+    STATUS(CAROUSEL_INTERRUPTED, carousel_death_watch_next(deaths, CAROUSEL_NO_LIMIT, &death));
+    carousel_set_wait_check(NULL, NULL);
+    start_holder();
+    OK(carousel_death_watch_next(deaths, LONG, &death));
+    CHECK(death.pid == peer.pid && death.blocks == 1 && death.permits == 1);
+    STATUS(CAROUSEL_TIMED_OUT, carousel_death_watch_next(deaths, SECOND / 20, &death));
+    OK(carousel_death_watch_close(deaths));
+    close_all(a);
+}
+
 /* A forked child can't use its parent's handles, does not end them, and may open the space itself. */
 static void test_fork(void) {
     struct all a = open_all();
@@ -385,14 +437,15 @@ int main(int argc, char** argv) {
                  {"waits", test_waits},
                  {"arguments", test_arguments},
                  {"full", test_full},
+                 {"deaths", test_deaths},
                  {"fork", test_fork}};
     program = argv[0];
     if (argc == 2 && strcmp(argv[1], "peer") == 0) return run_peer();
     if (argc != 3) return 2;
     char folder[] = "/tmp/carousel-c-XXXXXX";
     CHECK(mkdtemp(folder) != NULL && setenv("XDG_RUNTIME_DIR", folder, 1) == 0);
-    const char* const hold[] = {argv[1], "hold", "c", "-", "0", "-", "0", NULL};
-    struct process holder = start(hold);
+    holder_program = argv[1];
+    start_holder();
     int found = 0;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; ++k)
         if (strcmp(cases[k].name, argv[2]) == 0) cases[k].run(), ++found;

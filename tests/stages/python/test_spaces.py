@@ -5,8 +5,10 @@ import argparse
 import contextlib
 import gc
 import importlib.util
+import io
 import multiprocessing
 import os
+import queue
 import random
 import re
 import signal
@@ -71,9 +73,9 @@ while True:
 """
 
 
-def in_spawned(space, queue):
+def in_spawned(space, samples):
     """In a spawned process, which gets a Space and a Queue."""
-    queue.put((os.getpid(), 0.5), 10)
+    samples.put((os.getpid(), 0.5), 10)
     with space.semaphore("turn").acquire(10):
         pass
 
@@ -118,8 +120,14 @@ class Spaces(unittest.TestCase):
     def test_a_killed_process_s_objects_come_back_once(self):
         self.samples.put((1, 0.5))
         task = self.tasks.submit({"tile": [1, 2]})
+        deaths = queue.Queue()
+
+        def note(death):
+            deaths.put((death, self.pool.state.blocks))
+            raise ValueError("an exception of the callback does not end the calls")
+        watch = self.stack.enter_context(self.space.on_peer_death(note))
         peer = self.start(PEER)
-        self.assertEqual(peer.stdout.readline(), "(1, 0.5) {'tile': [1, 2]}\n", )
+        self.assertEqual(peer.stdout.readline(), "(1, 0.5) {'tile': [1, 2]}\n")
         self.assertEqual(self.tasks.state_of(task), "claimed")
         with self.assertRaisesRegex(carousel.TimedOut, f"process {peer.pid}"):
             self.turn.acquire(0.02)
@@ -129,7 +137,20 @@ class Spaces(unittest.TestCase):
         self.assertFalse(view.flags.writeable)
         self.assertTrue(shared.is_valid())
         self.assertEqual(self.pool.state.blocks, 1)
-        peer.kill()
+        offset = shared.offset
+        with contextlib.redirect_stderr(io.StringIO()) as printed:
+            for n in range(2):
+                peer.kill()
+                death, blocks = deaths.get(timeout=10)
+                if n == 0:
+                    self.assertEqual(death, carousel.PeerDeath(peer.pid, [("frames", offset, 3 * UNIT)], 1, 3 * UNIT, 1, 1, 1))
+                    self.assertEqual(blocks, 0)   # it is reported when they are back
+                    peer = self.start("import carousel, time; space = carousel.Space('py'); print(flush=True); time.sleep(60)")
+                    peer.stdout.readline()
+            self.assertEqual((death.pid, death.blocks, death.permits), (peer.pid, [], 0))
+            watch.close()
+        self.assertIn("an exception of the callback", printed.getvalue())
+        self.assertTrue(deaths.empty())
         self.turn.acquire(10).release()
         with self.tasks.claim(10) as again:
             self.assertEqual((again.value, again.id, again.failed_attempts), ({"tile": [1, 2]}, task, 1))

@@ -110,6 +110,7 @@ typedef struct carousel_lease carousel_lease;             /**< a leased element 
 typedef struct carousel_block_queue carousel_block_queue; /**< a queue that carries blocks of a pool */
 typedef struct carousel_work_queue carousel_work_queue;   /**< tasks, each of which is committed once */
 typedef struct carousel_task carousel_task;               /**< a task claimed by this process */
+typedef struct carousel_death_watch carousel_death_watch; /**< reports of deaths of other clients */
 
 /* ---- library ---- */
 
@@ -387,6 +388,43 @@ CAROUSEL_API CAROUSEL_USE_RESULT carousel_status carousel_task_get_info(carousel
 CAROUSEL_API carousel_status carousel_task_commit(carousel_task* task);
 /** Counts a failed attempt and ends the handle: the task waits again, or becomes a dead letter. */
 CAROUSEL_API carousel_status carousel_task_fail(carousel_task* task);
+
+/* ---- deaths ---- */
+
+/** A client that has died: its process was killed, or has exited without closing its handles. */
+typedef struct carousel_death {
+    size_t size;          /**< sizeof(carousel_death) */
+    int32_t pid;          /**< of its process */
+    uint32_t epoch;       /**< of its attachment */
+    uint64_t blocks;      /**< blocks that it owned. They are free again; one that it was sending is delivered. */
+    uint64_t block_bytes; /**< of these blocks */
+    uint64_t permits;     /**< permits that it held */
+    uint64_t leases;      /**< elements that it had leased */
+    uint64_t tasks;       /**< tasks that it had claimed */
+    uint32_t listed;      /**< blocks that carousel_death_watch_get_block() returns: at most 256 */
+    uint32_t reserved;
+} carousel_death;
+
+/** A block that a client owned when it died. */
+typedef struct carousel_owned_block {
+    size_t size;     /**< sizeof(carousel_owned_block) */
+    uint64_t offset; /**< as carousel_block_info.offset */
+    uint64_t bytes;  /**< of the block */
+    char pool[48];   /**< name of its pool */
+} carousel_owned_block;
+
+/** Watches the deaths of the space's clients from now on. CAROUSEL_NO_HOLDER if the space has no holder. */
+CAROUSEL_API CAROUSEL_USE_RESULT carousel_status carousel_space_watch_deaths(carousel_space* space,
+    carousel_death_watch** watch);
+/** Waits for the next death; death->size has to be set. It is reported after the fence and the repair, once, also
+ * if the holder is replaced meanwhile. While the space has no holder, nothing is reported. */
+CAROUSEL_API CAROUSEL_USE_RESULT carousel_status carousel_death_watch_next(carousel_death_watch* watch,
+    int64_t timeout_ns, carousel_death* death);
+/** Stores a block of the death that carousel_death_watch_next() has returned last; block->size has to be set. */
+CAROUSEL_API CAROUSEL_USE_RESULT carousel_status carousel_death_watch_get_block(carousel_death_watch* watch,
+    uint32_t index, carousel_owned_block* block);
+/** Ends the handle. */
+CAROUSEL_API carousel_status carousel_death_watch_close(carousel_death_watch* watch);
 
 #ifdef __cplusplus
 }

@@ -41,13 +41,13 @@ from ._metadata import Metadata
 from ._outputs import PlaneFormat, image, like
 from ._stage import Environment, Range, Stage, between, stage
 from ._running import Running
-from ._space import (Block, BlockQueue, Lease, Permit, Pool, PoolState, Queue, Semaphore, SharedBlock, Space, Task, TaskId, WorkQueue,
-                     hold)
+from ._space import (Block, BlockQueue, DeathWatch, Lease, OwnedBlock, PeerDeath, Permit, Pool, PoolState, Queue, Semaphore, SharedBlock,
+                     Space, Task, TaskId, WorkQueue, hold)
 from ._space_library import NotHeld, TimedOut
 from .pipeline import Pipeline
 
 __version__ = _carousel.__version__
-__all__ = ["Block", "BlockQueue", "ConfigError", "Configuration", "Environment", "Error", "Frame", "FrameEnded", "Latest", "Lease",
-           "Metadata", "NotHeld", "NothingNew", "Permit", "Pipeline", "Plane", "PlaneFormat", "Pool", "PoolState", "PortRevoked", "Queue",
+__all__ = ["Block", "BlockQueue", "ConfigError", "Configuration", "DeathWatch", "Environment", "Error", "Frame", "FrameEnded", "Latest", "Lease",
+           "Metadata", "NotHeld", "NothingNew", "OwnedBlock", "PeerDeath", "Permit", "Pipeline", "Plane", "PlaneFormat", "Pool", "PoolState", "PortRevoked", "Queue",
            "Range", "Reader", "ReaderFrame", "Run", "Running", "Semaphore", "SettingsError", "SharedBlock", "Space", "Stage", "Task",
            "TaskId", "TimedOut", "WorkQueue", "Writer", "WriterFrame", "between", "hold", "image", "like", "open", "stage", "with_cuda"]

@@ -8,8 +8,9 @@ import signal
 import struct
 import subprocess
 import threading
+import traceback
 import weakref
-from typing import Any, Iterator, NamedTuple, Self
+from typing import Any, Callable, Iterator, NamedTuple, Self
 
 from . import _space_library as c
 from ._running import program
@@ -139,6 +140,12 @@ class Space:
     def gpu_nbytes(self) -> int:
         """Bytes of the space's GPU memory; 0: the space has none."""
         return self._info().gpu_bytes
+
+    def on_peer_death(self, callback: Callable[[PeerDeath], object]) -> DeathWatch:
+        """Calls `callback`, on a thread of its own, with a PeerDeath for each client of the space that dies from now on: after its GPU
+        context is gone and what it held has been recovered. An exception of the callback is printed. The calls end with close() of the
+        returned object or the end of its `with`."""
+        return DeathWatch(self, callback)
 
     def _shape(self, name, kind, what):
         shape = c.Shape()
@@ -561,6 +568,75 @@ class WorkQueue(_Primitive):
     def dead_letters(self) -> int:
         """Number of dead letters, at some instant."""
         return self._state("work_queue_get_state", c.WorkQueueState()).dead_letters
+
+
+class OwnedBlock(NamedTuple):
+    """A block that a process owned when it died: PeerDeath.blocks."""
+    pool: str
+    offset: int
+    nbytes: int
+
+
+class PeerDeath(NamedTuple):
+    """A client that has died, by a signal or by an exit without close(), and how many objects it held. `blocks` lists the first 256 of its
+    blocks: they are free again, but one that it was sending is delivered."""
+    pid: int
+    blocks: list[OwnedBlock]
+    block_count: int
+    nbytes: int
+    permits: int
+    leases: int
+    tasks: int
+
+
+class DeathWatch:
+    """Calls a function for each death: Space.on_peer_death() returns it."""
+
+    def __init__(self, space: Space, callback: Callable[[PeerDeath], object]) -> None:
+        handle = opened("space_watch_deaths", space._handle._live())
+        ends = threading.Event()
+        thread = threading.Thread(target=_watch_deaths, args=(handle, callback, ends), name="carousel deaths", daemon=True)
+        self._finalizer = weakref.finalize(self, _end_watch, thread, ends, os.getpid())
+        thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the calls; waits for one that is under way, except on its own thread."""
+        self._finalizer()
+
+
+def _end_watch(thread, ends, pid):
+    ends.set()
+    if os.getpid() == pid and thread is not threading.current_thread():
+        thread.join()
+
+
+def _watch_deaths(handle, callback, ends):
+    while not ends.is_set():
+        death = c.Death()
+        try:
+            call("death_watch_next", handle, 100_000_000, ctypes.byref(death))
+        except c.TimedOut:
+            continue
+        except Error:
+            traceback.print_exc()
+            ends.wait(1)
+            continue
+        blocks = []
+        for index in range(death.listed):
+            block = c.OwnedBlock()
+            call("death_watch_get_block", handle, index, ctypes.byref(block))
+            blocks.append(OwnedBlock(block.pool.decode(), block.offset, block.bytes))
+        try:
+            callback(PeerDeath(death.pid, blocks, death.blocks, death.block_bytes, death.permits, death.leases, death.tasks))
+        except Exception:
+            traceback.print_exc()
+    call("death_watch_close", handle)
 
 
 class hold:

@@ -71,6 +71,15 @@ class WorkQueueState(_Structure):
     _fields_ = [("size", c_size_t), ("waiting", c_uint32), ("dead_letters", c_uint32)]
 
 
+class Death(_Structure):
+    _fields_ = [("size", c_size_t), ("pid", c_int32), ("epoch", c_uint32), ("blocks", c_uint64), ("block_bytes", c_uint64),
+                ("permits", c_uint64), ("leases", c_uint64), ("tasks", c_uint64), ("listed", c_uint32), ("reserved", c_uint32)]
+
+
+class OwnedBlock(_Structure):
+    _fields_ = [("size", c_size_t), ("offset", c_uint64), ("bytes", c_uint64), ("pool", ctypes.c_char * 48)]
+
+
 SEMAPHORE, QUEUE, BLOCK_QUEUE, WORK_QUEUE, POOL = range(1, 6)
 HOST, GPU = 0, 1
 _NAME = "libcarousel-space.so.0"
@@ -112,7 +121,9 @@ _SIGNATURES = {
     "work_queue_submit": (_HANDLE, c_void_p, c_int64, POINTER(TaskId)), "work_queue_claim": (_HANDLE, c_void_p, c_int64, _TO_HANDLE),
     "work_queue_take_dead_letter": (_HANDLE, c_void_p), "work_queue_get_task_state": (_HANDLE, TaskId, POINTER(c_int)),
     "work_queue_get_state": (_HANDLE, POINTER(WorkQueueState)), "task_get_info": (_HANDLE, POINTER(TaskInfo)), "task_commit": (_HANDLE,),
-    "task_fail": (_HANDLE,)}
+    "task_fail": (_HANDLE,),
+    "space_watch_deaths": (_HANDLE, _TO_HANDLE), "death_watch_next": (_HANDLE, c_int64, POINTER(Death)),
+    "death_watch_get_block": (_HANDLE, c_uint32, POINTER(OwnedBlock)), "death_watch_close": (_HANDLE,)}
 _CHECK = ctypes.CFUNCTYPE(c_int, c_void_p)
 _library = None
 _lock = threading.Lock()
