@@ -73,6 +73,11 @@ carousel_status carousel_space_map_gpu(carousel_space* space, int32_t ordinal) {
             throw failure(CAROUSEL_INVALID_ARGUMENT,
                           "carousel_space_map_gpu: GPU " + std::to_string(ordinal) + " does not exist");
         const std::lock_guard lock(s.mutex);
+        if (s.to->block().gpu_bytes == 0)  // checked first, so that no context is created in vain
+            throw failure(CAROUSEL_REFUSED,
+                          std::string("the space \"") + s.to->block().name +
+                              "\" has no GPU memory: hold it with GPU memory (carousel hold " +
+                              s.to->block().name + " --device cuda:0)");
         if (!s.gpu) {
             s.gpu = map_gpu(s.to, ordinal);
         } else if (s.gpu->ordinal() != ordinal) {

@@ -268,6 +268,7 @@ static void test_arguments(void) {
     STATUS(CAROUSEL_REFUSED, carousel_pool_open(a.space, "x", unit, unit, CAROUSEL_GPU, &pool));
     CHECK(strstr(carousel_last_error(), "carousel_space_map_gpu") != NULL);
     STATUS(CAROUSEL_INVALID_ARGUMENT, carousel_space_map_gpu(a.space, -1));
+    STATUS(CAROUSEL_REFUSED, carousel_space_map_gpu(a.space, 0)); /* the space has no GPU memory */
     STATUS(CAROUSEL_REFUSED, carousel_pool_allocate(a.frames, pool_bytes + 1, LONG, &block));
     STATUS(CAROUSEL_REFUSED, carousel_work_queue_open(a.space, "x", 8, 4, 16, NULL, &work));
     STATUS(CAROUSEL_INVALID_ARGUMENT, carousel_queue_push(a.samples, NULL, 0));

@@ -269,7 +269,9 @@ class Spaces(unittest.TestCase):
             self.space.semaphore("turn", 2)
         with self.assertRaisesRegex(carousel.ConfigError, "no process holds it"):
             carousel.Space("no-such-space", wait=0.01)
-        with self.assertRaisesRegex(carousel.ConfigError, "already held"):
+        with self.assertRaisesRegex(carousel.ConfigError, r"open the space with its GPU, as in Space\('py', device=0\)"):
+            self.space.pool("gpu", UNIT, device="cuda")
+        with self.assertRaisesRegex(carousel.ConfigError, "^the space \"py\" is already held"):
             carousel.hold("py")
         with self.assertRaisesRegex(TypeError, "belongs to one process"), self.pool.allocate(1) as block:
             __import__("pickle").dumps(block)
@@ -310,17 +312,20 @@ class Spaces(unittest.TestCase):
     def test_kills_lose_no_block_and_give_none_twice(self):
         number = seed(1)
         chosen = random.Random(number)
-        clients = [self.start(CLIENT, str(number * 1000 + k)) for k in range(3)]
-        for client in clients:
-            self.assertEqual(client.stdout.readline(), "ready\n")
+
+        def started(seed_of_client):
+            client = self.start(CLIENT, str(seed_of_client))
+            if client.stdout.readline() != "ready\n":
+                self.fail(client.stderr.read())
+            return client
+        clients = [started(number * 1000 + k) for k in range(3)]
         for k in range(scaled(ARGS.kills)):
             time.sleep(chosen.uniform(0, 0.05))
             at = chosen.randrange(len(clients))
             self.assertIsNone(clients[at].poll(), clients[at].stderr.read() if clients[at].poll() is not None else "")
             clients[at].kill()
             clients[at].wait()
-            clients[at] = self.start(CLIENT, str(number * 1000 + 100 + k))
-            self.assertEqual(clients[at].stdout.readline(), "ready\n")
+            clients[at] = started(number * 1000 + 100 + k)
         for client in clients:
             self.assertIsNone(client.poll(), client.stderr.read() if client.poll() is not None else "")
             client.kill()

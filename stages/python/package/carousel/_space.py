@@ -172,6 +172,9 @@ class Space:
         if nbytes is None:
             shape = self._shape(name, c.POOL, "pool")
             nbytes, unit, memory = shape.count, shape.each, shape.memory
+        if memory == c.GPU and self._device is None:
+            raise ConfigError(f"the pool {name!r} is in GPU memory, which this process has not mapped: open the space with its GPU, as in "
+                              f"Space({self.name!r}, device=0)")
         return Pool(self, name, nbytes, unit, memory)
 
     def queue(self, name: str, slots: int | None = None, element: int | str | None = None) -> Queue:
@@ -651,7 +654,7 @@ class hold:
                                          stdin=subprocess.DEVNULL, text=True, start_new_session=True)
         if not self._process.stdout.readline():   # it prints a line when it holds the space
             text = self._process.communicate()[1].strip()
-            raise ConfigError(text.splitlines()[-1] if text else f"carousel hold {name} ended with {self._process.returncode}")
+            raise ConfigError(text.splitlines()[-1].removeprefix("error: ") if text else f"carousel hold {name} ended with {self._process.returncode}")
         # An unread pipe that is full would stop the holder.
         threading.Thread(target=_drain, args=(self._process.stderr,), daemon=True).start()
         self._finalizer = weakref.finalize(self, _end_holder, self._process, self._pid)
