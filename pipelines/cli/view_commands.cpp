@@ -56,7 +56,7 @@ command_action add_top_command(const command_parts& p) {
 struct view_arguments {
     std::string pipeline, http;
     std::vector<std::string> http_hosts;
-    bool metrics = false;
+    bool metrics = false, read_only = false;
 };
 
 [[noreturn]] void exec_dashboard(const view_arguments& a, const cli_environment& env) {
@@ -70,6 +70,7 @@ struct view_arguments {
     std::vector<std::string> words{program, "--http", a.http};
     if (!a.pipeline.empty()) words.insert(words.end(), {"-p", a.pipeline});
     for (const std::string& host : a.http_hosts) words.insert(words.end(), {"--http-host", host});
+    if (a.read_only) words.emplace_back("--read-only");
     exec_program(std::move(words), env.out);
 }
 
@@ -81,10 +82,13 @@ command_action add_view_command(const command_parts& p) {
         ->take_last();
     add_http_hosts(p, a->http_hosts);
     p.app.add_flag("--metrics", a->metrics, "Print the metrics for Prometheus once, and exit; serve nothing");
+    p.app.add_flag("--read-only", a->read_only,
+                   "Send no command to the pipeline: the buttons and parameters are disabled");
     p.app.footer(
         "\n"
         "Examples:\n"
         "  carousel view -p demo --http 8081      then open the address that it prints\n"
+        "  carousel view -p demo --read-only      for a screen that only shows the run\n"
         "  carousel view -p demo --metrics");
     return [a](const common_words&, const cli_environment& env) -> int {
         if (a->http.empty()) a->http = http_address().text();

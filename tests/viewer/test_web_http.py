@@ -57,6 +57,17 @@ class Requests(Rig):
         for headers in ({"X-Carousel-Token": self.dashboard.token}, {"Authorization": "Bearer " + self.dashboard.token}):
             self.assertEqual(self.dashboard.ask(path, "POST", headers)[:2], (503, b"no pipeline is running\n"))
 
+    def test_a_read_only_server_refuses_every_action_on_the_run(self):
+        dashboard = self.dashboard_of(self.start("carousel", "view", "--read-only", "-p", "none", "--http", "0"))
+        headers = {"X-Carousel-Token": dashboard.token}
+        for path, body in (("/stages/fragment/kill", None), ("/stages/fragment/stop", None), ("/parameters", '{"ambient": 0.5}'), ("/parameters/reset", None)):
+            status, text, _ = dashboard.ask(path, "POST", headers, body=body)
+            self.assertEqual((status, b"read-only (--read-only): no command is sent to the run" in text), (403, True), text)
+        self.assertEqual(dashboard.ask("/picture", "POST", headers, body='{"range": "extremes"}')[0], 200)   # changes no run
+        self.assertTrue(dashboard.json()["read_only"])
+        self.assertFalse(self.dashboard.json()["read_only"])   # the control: another server sends the action
+        self.assertEqual(self.dashboard.ask("/stages/fragment/kill", "POST", {"X-Carousel-Token": self.dashboard.token})[0], 503)
+
     def test_clients_that_never_finish_their_request_give_way_to_others(self):
         slow = []
         for _ in range(CONNECTIONS + 8):

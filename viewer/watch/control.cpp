@@ -89,7 +89,11 @@ std::string describe(const command& c) {
         c.what);
 }
 
-control_client::control_client() : thread_([this] { loop(); }) {}
+bool only_reads(const run::request& r) noexcept {
+    return std::holds_alternative<run::ps_request>(r) || std::holds_alternative<run::parameters_request>(r);
+}
+
+control_client::control_client(client_access a) : access_(a), thread_([this] { loop(); }) {}
 
 control_client::~control_client() {
     {
@@ -118,6 +122,10 @@ void control_client::aim(const std::string& socket_path, const std::string& run_
 
 void control_client::send(command c) {
     const std::lock_guard lock(mutex_);
+    if (access_ == client_access::read_only && !only_reads(c.what)) {
+        replies_.push_back({std::move(c), false, read_only_text});
+        return;
+    }
     if (aim_.path.empty()) {
         replies_.push_back({std::move(c), false, "no pipeline is running"});
         return;

@@ -83,6 +83,16 @@ struct command {
 /// "kill fragment", "hang fragment", "set".
 [[nodiscard]] std::string describe(const command& c);
 
+/// What a viewer may send to a run.
+enum class client_access : u8 {
+    full,       ///< every command
+    read_only,  ///< only requests that change neither the run nor its parameters
+};
+/// The reason that a read-only viewer gives for a disabled control and for a command that it has not sent.
+inline constexpr const char* read_only_text = "read-only (--read-only): no command is sent to the run";
+/// True for requests that a read-only viewer may send.
+[[nodiscard]] bool only_reads(const run::request& r) noexcept;
+
 struct reply {
     command asked;
     bool ok = false;
@@ -109,7 +119,9 @@ struct last_report {
 
 class control_client {
 public:
-    control_client();
+    /// A read-only client sends no request for which only_reads() is false. This is checked here and not in
+    /// the controls that request a command, so that no control can be forgotten.
+    explicit control_client(client_access a = client_access::full);
     ~control_client();
     control_client(const control_client&) = delete;
     control_client& operator=(const control_client&) = delete;
@@ -117,6 +129,7 @@ public:
     /// Sets the run, and the socket of the supervisor to which requests are sent ("": there is none). If a
     /// supervisor of another run listens at this socket, it refuses the requests.
     void aim(const std::string& socket_path, const std::string& run_id);
+    /// Queues the command. A read-only client answers a command that it may not send with a refusal.
     void send(command c);
     [[nodiscard]] std::vector<reply> take_replies();
     /// The stages of this host; empty: not known yet.
@@ -159,6 +172,7 @@ private:
     void ask_parameters(const target& to, u64 question);
     void ask_ps(const target& to, const gpu_memory& gpus);
 
+    const client_access access_;
     std::mutex mutex_;
     std::condition_variable wake_, idle_;
     target aim_;

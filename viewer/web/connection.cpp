@@ -154,11 +154,12 @@ void connection::route(std::string_view path, std::string_view query) {
                   {"X-Frame-Options", "DENY"}}});
     } else if (path == "/status.json") {
         const picture_status p = site_.shots.status();
-        const bool may_act = same_token(view_of(request_["X-Carousel-Token"]), site_.options.token);
+        const client_rights rights{same_token(view_of(request_["X-Carousel-Token"]), site_.options.token),
+                                   site_.options.read_only};
         const stream_status stream{site_.has_stream_of(query_value(query, "viewer")), site::max_streams};
         respond({status::ok,
                  "application/json",
-                 site_.run.with_view([&](const view& v) { return status_json(v, p, stream, may_act, now); }),
+                 site_.run.with_view([&](const view& v) { return status_json(v, p, stream, rights, now); }),
                  {}});
     } else if (path == "/parameters.json") {
         respond({status::ok,
@@ -292,7 +293,11 @@ void connection::pixel(std::string_view query) {
     if (!asked) refuse(status::too_many_requests, "too many pending requests for a pixel");
 }
 
+// Every action that changes the run passes here, so the check for a read-only server is made here only.
 void connection::ask_supervisor(run::request what) {
+    if (site_.options.read_only && !only_reads(what))
+        return refuse(status::forbidden, fmt::format("{}: no action was taken; this web UI is {}",
+                                                     run::command_of(what), read_only_text));
     const auto [socket, run_id] = site_.run.with_view([](const view& v) {
         return v.phase == run_phase::running ? std::pair(v.run.socket(), v.run.run_id)
                                              : std::pair<std::string, std::string>();

@@ -84,7 +84,8 @@ async function post(path, body, run = runShown) {
 }
 
 /// Why no action can be carried out now; '' if it can.
-const whyNoAction = s => !s.may_act ? 'open the address with the token, which was printed when the web UI was started'
+const readOnly = 'read-only (--read-only): no command is sent to the run';
+const whyNoAction = s => s.read_only ? readOnly : !s.may_act ? 'open the address with the token, which was printed when the web UI was started'
   : s.phase !== 'running' ? 'no pipeline is running' : s.pipeline.state === 'unsupervised' ? 'no supervisor controls the run: start it again to adopt the stages' : '';
 const isDown = process => process !== null && ['down', 'failed'].includes(process.state);
 function buttons(process, why) {
@@ -199,7 +200,7 @@ function stages(s) {
     refocus(focused, why);
   }
   rowsShown = key;
-  if (performance.now() > refusalUntil) $('may-act').textContent = s.may_act ? '' : 'buttons are disabled: open the address with ?token=… that was printed when the web UI was started';
+  if (performance.now() > refusalUntil) $('may-act').textContent = s.read_only ? readOnly : s.may_act ? '' : 'buttons are disabled: open the address with ?token=… that was printed when the web UI was started';
 }
 
 /// "6 slots: 4 free, 2 ready"

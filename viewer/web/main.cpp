@@ -162,6 +162,8 @@ int main(int argc, char** argv) {
     app.add_flag("--metrics", o.metrics, "print the metrics for Prometheus once, and exit");
     app.add_flag("--metric-reference", o.metric_reference, "print the table of metrics in Markdown")
         ->group("");
+    app.add_flag("--read-only", o.served.read_only,
+                 "send no command to the pipeline; the buttons and parameters are disabled");
     app.add_option("--with-run", o.run_id, "the run with which this process ends")->group("");
     app.add_option("--started-by", o.started_by, "pid of that run's supervisor")->group("");
     app.add_option("--asked-at", o.asked, "--http of the supervisor, for its successor")->group("");

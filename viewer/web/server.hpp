@@ -39,6 +39,7 @@ struct server_options {
     picture_request request;         ///< the first picture to show
     f64 fps = 25;                    ///< maximum frame rate of the stream
     int quality = 80;                ///< quality of the JPEG pictures, 1..100
+    bool read_only = false;          ///< refuses every action that sends a command to the run
 };
 
 class server {

@@ -290,12 +290,13 @@ std::string hindrance(const view& v) {
     return limit.what == kind::paused || limit.what == kind::down ? text_of_limit(v, limit) : "";
 }
 
-std::string status_json(const view& v, const picture_status& p, const stream_status& stream, bool may_act,
-                        u64 now) {
+std::string status_json(const view& v, const picture_status& p, const stream_status& stream,
+                        const client_rights& rights, u64 now) {
     json out{{"version", 2},
              {"phase", name_of(v.phase)},
              {"notice", v.notice},
-             {"may_act", may_act},
+             {"may_act", rights.may_act},
+             {"read_only", rights.read_only},
              {"pipeline", nullptr},
              {"crash", nullptr},
              {"problems", v.whole.problems}};

@@ -14,7 +14,8 @@ namespace carousel::viewer::web {
 // (_s, _ms, _bytes); shares are 0..1; unknown values are null.
 // /status.json:
 //   version 2 · phase "waiting" | "running" | "ended" · notice: a sentence, "": no problem ·
-//   may_act: false if actions lack the token · problems [sentences], as in `carousel ps --json`
+//   may_act: false if actions lack the token · read_only: true if the server was started with --read-only ·
+//   problems [sentences], as in `carousel ps --json`
 //   pipeline {name, state "running" | "starting" | "paused" | "waiting" | ... | "unsupervised", state_text,
 //             hindrance: why frames cannot move, "": they can, file, run_id, width, height,
 //             frames_per_second_wanted (0: as fast as possible), frames_wanted | null, supervisor_pid, age_s,
@@ -54,13 +55,19 @@ namespace carousel::viewer::web {
 //   age_s [...] · stages [{name, frames_per_second [...], latency_p99_ms [...]}] ·
 //   rings [{stage, bytes_per_second [...]}] · end_to_end_p99_ms [...] · deaths [{age_s, stage}]
 
+/// What a client may do.
+struct client_rights {
+    bool may_act = false;    ///< the request has the token
+    bool read_only = false;  ///< the server sends no command to the run
+};
+
 /// The state of the stream, as one viewer sees it.
 struct stream_status {
     bool open = false;
     u32 most = 0;  ///< maximum number of viewers at the same time
 };
 [[nodiscard]] std::string status_json(const view& v, const picture_status& p, const stream_status& stream,
-                                      bool may_act, u64 now);
+                                      const client_rights& rights, u64 now);
 /// Returns one sentence: why frames cannot advance, or that no supervisor controls the run. Returns "" if
 /// neither is the case.
 [[nodiscard]] std::string hindrance(const view& v);
