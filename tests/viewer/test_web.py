@@ -118,6 +118,9 @@ class Served(Rig):
         status, body, headers = dashboard.ask("/metrics")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
         before = metrics(body.decode())
+        if shutil.which("promtool"):
+            lint = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, timeout=30, check=False)
+            self.assertEqual((lint.returncode, lint.stdout + lint.stderr), (0, b""))
         frames = 'carousel_frames_total{pipeline="demo",stage="display"}'
         wait_for("a growing counter", lambda: metrics(dashboard.ask("/metrics")[1].decode())[frames] > before[frames])
         self.assertEqual(before['carousel_up{pipeline="demo"}'], 1)
