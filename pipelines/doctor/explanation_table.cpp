@@ -83,9 +83,10 @@ constexpr auto explanations = std::to_array<explanation>({
      "log names that cause.",
      "A stage is restarted automatically. To replace a supervisor, start the file again."},
     {exit_kind, "139", "Ended by SIGSEGV (128 + signal 11): an invalid memory access on the CPU.",
-     "A fault in the stage's own code; its frames go to its successor.",
-     "Run it under a debugger: `carousel run --set 'STAGE.prefix=gdb --args'`. Such a stage has no "
-     "deadline."},
+     "A fault in the stage's own code; its frames go to its successor. The log has the address and a "
+     "backtrace (`carousel logs STAGE`).",
+     "Replay the frame under a debugger if it was saved (`carousel replay`), or attach one to the running "
+     "stage: `carousel debug STAGE`. Such a stage has no deadline."},
 
     {exit_kind, "129", "Ended by SIGHUP (128 + signal 1).",
      "The terminal was closed before the last frame of --frames; each frame that was begun is delivered.",

@@ -252,7 +252,7 @@ DEBIAN = {
                          "about": "stages, ports and pipelines in Python"},
     "carousel-doc": {"files": ["usr/share/doc/carousel/html/*"], "section": "doc", "depends": "carousel (= {version})",
                      "about": "documentation as a site, with search, for browsers"},
-    "carousel": {"files": ["*"], "section": "utils", "depends": "", "recommends": "libssl3",
+    "carousel": {"files": ["*"], "section": "utils", "depends": "", "recommends": "libssl3, libdw1",
                  "suggests": "carousel-viewer, carousel-doc, python3-carousel",
                  "about": "programs and pipelines"},
 }

@@ -1,5 +1,6 @@
 """Runs a stage of a Python file: carousel_stage.py FILE[:NAME] [--describe | ...]. The supervisor starts this for run = "file.py", or
 run = "file.py:NAME" if the file has several stages."""
+import faulthandler
 import glob
 import importlib.machinery
 import importlib.util
@@ -58,6 +59,9 @@ def main():
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ["CAROUSEL_PROGRAM"], os.environ["CAROUSEL_INTERPRETER"] = program, sys.executable   # for dead letters
     sys.addaudithook(refuse_forks)
+    if "--describe" not in words:
+        faulthandler.enable()   # prints the Python frames after a fatal signal; installed before the runner's handler, which records
+                                # the stack and then calls this one
     key = "python"   # the key of the pipeline file that an error message names if the next step fails
     try:
         from carousel import _carousel, _logging

@@ -107,6 +107,8 @@ class BadInput(unittest.TestCase):
         self.assertEqual(sorted(dead_letter["ring_sequence"] for dead_letter in got["dead_letters"]), sorted(frames_of_failures().values()), log[-3000:])
         for how, words in MESSAGES.items():
             self.assertIn(words, log, how)
+        self.assertIn("Fatal Python error: Segmentation fault", log)
+        self.assertRegex(log, r"bad\.py\", line 52 in ")   # the Python frames of the death at "writes past the array"
         self.assertLess(len(log), 100000)
         self.assertNotIn("incompatible function arguments", log)
 
