@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 #include <system_error>
 
@@ -149,13 +150,17 @@ ring::wild_write place_in(const range& r, u64 offset) noexcept {
 void install_exit_note(shm::incarnation& entry) noexcept {
     own_entry.store(&entry, std::memory_order_release);
     thread_local const signal_stack of_this_thread;
-    static std::atomic<bool> installed{false};  // tests run several stages as threads of one process
-    const bool first = !installed.exchange(true);
-    for (std::size_t k = 0; first && k < fatal_signals.size(); ++k) {
+    static std::mutex one_thread;  // tests run several stages as threads of one process
+    const std::lock_guard lock(one_thread);
+    for (std::size_t k = 0; k < fatal_signals.size(); ++k) {
+        struct sigaction now {};
+        ::sigaction(fatal_signals[k], nullptr, &now);
+        if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fatal_signal) continue;
+        handlers_before[k] = now;
         struct sigaction action {};
         action.sa_sigaction = on_fatal_signal;
         action.sa_flags = SA_NODEFER | SA_ONSTACK | SA_SIGINFO;
-        ::sigaction(fatal_signals[k], &action, &handlers_before[k]);
+        ::sigaction(fatal_signals[k], &action, nullptr);
     }
     std::signal(SIGPIPE, SIG_IGN);
     // If a process group loses its parent while one of its members is stopped, the kernel sends SIGHUP to the
