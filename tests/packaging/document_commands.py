@@ -63,8 +63,8 @@ def as_run(command, row, shorter):
     text = row.get("as", command)
     for old, new in shorter.items():
         text = text.replace(old, new)
-    if "seconds" in row:   # Ctrl-C after that time
-        return f"timeout --preserve-status -s INT {row['seconds']} {text}"
+    if "seconds" in row:   # Ctrl-C after that time; without --foreground the whole group gets it, and the command twice
+        return f"timeout --foreground --preserve-status -s INT {row['seconds']} {text}"
     return f"{text.split(' # ')[0].rstrip()} & sleep 1" if row.get("background") else text
 
 
