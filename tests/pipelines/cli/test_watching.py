@@ -6,7 +6,7 @@ import shutil
 import socket
 import tempfile
 
-from live import CAROUSEL, HAS_EXTRAS, PIPELINES, PROGRAMS, SMALL, Live, main, os, signal, subprocess, time, wait_for
+from live import CAROUSEL, HAS_EXTRAS, PIPELINES, PROGRAMS, SMALL, Live, main, os, signal, subprocess, wait_for
 from terminal import Terminal
 
 
