@@ -9,9 +9,26 @@
 #include <vector>
 
 #include "core/described.hpp"
+#include "core/enum_names.hpp"
 #include "core/types.hpp"
 
 namespace carousel::run {
+
+/// Why a process ended before the end of the run.
+enum class exit_reason : u8 {
+    deadline,       ///< the supervisor has ended it, because it missed a deadline
+    exit,           ///< it exited by itself
+    gpu_fault,      ///< its work on the GPU failed
+    injected,       ///< a fault that `carousel inject` requested
+    mps_domain,     ///< its MPS domain was renewed, or it was moved into or out of the domain
+    out_of_memory,  ///< the kernel's out-of-memory killer
+    port,           ///< an external program has left its port
+    rebuild,        ///< the control block and the rings were rebuilt
+    requested,      ///< `carousel restart` or `carousel down`
+    signal,         ///< any other signal
+};
+BOOST_DESCRIBE_ENUM(exit_reason, deadline, exit, gpu_fault, injected, mps_domain, out_of_memory, port,
+                    rebuild, requested, signal)
 
 /// A histogram of durations with fixed upper bounds.
 struct duration_counts {
@@ -28,7 +45,7 @@ struct duration_counts {
 BOOST_DESCRIBE_STRUCT(duration_counts, (), (counts, sum_s))
 
 struct seat_counters {
-    /// Processes that ended before the end of the run, by reason.
+    /// Processes that ended before the end of the run, by the name of the exit_reason.
     std::map<std::string, u64> exits;
     /// Times from the death of a process (or the signal of `carousel kill`) to the first commit of its
     /// successor. A time is counted only if one supervisor has observed both.

@@ -151,6 +151,7 @@ TEST_CASE("the supervisor's counters have no samples until a supervisor has repo
     CHECK(has_line(text, R"(carousel_supervisor_adoptions_total{pipeline="a\"b"} 2)"));
     CHECK(has_line(text, "carousel_stage_restarts_total" + one + "} 4"));
     CHECK(has_line(text, "carousel_stage_exits_total" + one + R"(,reason="signal"} 3)"));
+    CHECK(has_line(text, "carousel_stage_exits_total" + one + R"(,reason="gpu_fault"} 0)"));
     CHECK(has_line(text, "carousel_stage_cpu_seconds_total" + one + "} 1.5"));
     CHECK(has_line(text,
                    "carousel_takeover_duration_seconds_bucket" + one + R"(,standby="false",le="0.1"} 0)"));
@@ -197,6 +198,13 @@ TEST_CASE("lost and repeated frames come from the ledger, and a loss needs two r
     REQUIRE(files.sinks.size() == 1);
     CHECK(files.sinks.at("sink").lost == 1);
     CHECK(files.sinks.at("sink").repeated == 1);
+}
+
+TEST_CASE("the help of exits names each reason") {
+    for (const web::metric_row& row : web::metric_rows())
+        if (row.name == std::string("carousel_stage_exits_total"))
+            for (const std::string& reason : enum_names<run::exit_reason>())
+                CHECK(std::string(row.help).find(" " + reason) != std::string::npos);
 }
 
 TEST_CASE("the reference of metrics in the documents equals the table") {

@@ -286,9 +286,12 @@ const metric_row table[] = {
      "out_of_memory, port, rebuild, requested, signal.",
      [](const view& v, u64, out& o) {
          each_instance(v, [&](const seat_report& r, const run::seat_counters& c) {
-             for (const auto& [reason, n] : c.exits)
+             // also reasons without an end, because increase() does not count the first sample of a series
+             for (const std::string& reason : enum_names<run::exit_reason>()) {
+                 const auto at = c.exits.find(reason);
                  o.add(fmt::format("{},{}", instance_labels(r), label("reason", reason)),
-                       static_cast<f64>(n));
+                       at == c.exits.end() ? 0 : static_cast<f64>(at->second));
+             }
          });
      }},
     {"carousel_takeover_duration_seconds", histogram, "seconds", "stage, stage_instance, standby",

@@ -57,18 +57,17 @@ void fail_seat(process_table& t, seat& s, const process* p) {
     t.failure = std::move(f);
 }
 
-/// Returns why a process ended before the end of the run, as a label of the metrics.
-const char* exit_reason(const process_table& t, const seat& s, const process& p) noexcept {
+run::exit_reason exit_reason_of(const process_table& t, const seat& s, const process& p) noexcept {
+    using enum run::exit_reason;
     if (s.machine.state() == seat_state::stopping || p.how.restart_requested)
-        return t.paused ? "rebuild" : "requested";
-    if (p.port) return "port";
-    if (p.mps.with_domain || p.mps.moved) return "mps_domain";
-    if (p.how.injected) return "injected";
-    if (p.how.deadline) return "deadline";
-    if (p.how.out_of_memory) return "out_of_memory";
-    if (p.how.known && p.how.signal == 0 && p.how.exit_code == exit_code::gpu_fault) return "gpu_fault";
-    if (!p.how.known) return "signal";
-    return p.how.signal != 0 ? "signal" : "exit";
+        return t.paused ? rebuild : requested;
+    if (p.port) return port;
+    if (p.mps.with_domain || p.mps.moved) return mps_domain;
+    if (p.how.injected) return injected;
+    if (p.how.deadline) return deadline;
+    if (p.how.out_of_memory) return out_of_memory;
+    if (!p.how.known || p.how.signal != 0) return signal;
+    return p.how.exit_code == exit_code::gpu_fault ? gpu_fault : exit;
 }
 
 }  // namespace
@@ -93,7 +92,7 @@ void count_death(process_table& t, u32 seat_index) {
 
 void apply_restart_policy(process_table& t, seat& s, process& p) {
     p.judged = true;
-    if (!p.how.through) ++s.counters.exits[exit_reason(t, s, p)];
+    if (!p.how.through) ++s.counters.exits[enum_name(exit_reason_of(t, s, p))];
     s.last_exit_pid = p.pid;
     s.last_exit = s.machine.state() == seat_state::stopping ? "down"
                   : p.port                                  ? describe_port_end(p)

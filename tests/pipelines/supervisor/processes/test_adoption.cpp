@@ -321,6 +321,11 @@ TEST_CASE("counts, delays and frames given up outlive their supervisor") {
     state["seats"][0]["start_wanted"] = false;
     state["seats"][0]["pids"] = {11, 12};
     state["seats"][0]["restarts"] = 1;
+    run::seat_counters counters;
+    counters.exits["signal"] = 3;
+    counters.takeovers.add(0.2);
+    counters.cpu_ns = 5;
+    state["seats"][0]["counters"] = counters;
     state["account"]["deaths"] = 9;
     state["account"]["kills_at"] = {1, 2, 3, 4, 5};
     state["account"]["domain_ends"] = 4;
@@ -331,6 +336,9 @@ TEST_CASE("counts, delays and frames given up outlive their supervisor") {
     CHECK_FALSE(b.first().start_wanted);
     CHECK(b.first().pids == std::vector<i32>{11, 12});
     CHECK(b.first().restarts == 1);
+    CHECK(b.first().counters.exits.at("signal") == 3);
+    CHECK(b.first().counters.takeovers.total() == 1);
+    CHECK(b.first().counters.cpu_ns >= 5);
     CHECK(b.table->account.deaths == 9);
     CHECK(b.table->account.kills_at[4] == 5);
     CHECK(b.table->account.domain_ends == 4);
