@@ -70,7 +70,8 @@ public:
         theme::load_fonts(scale_);
         store_ = window_->has_gl() ? make_gl_store() : make_null_store();
         session_ = std::make_unique<session>(
-            session_options{o.name, o.what, window_->has_gl(), o.way, o.supervisor});
+            session_options{o.name, o.what, window_->has_gl(), o.way, o.supervisor,
+                            o.read_only ? client_access::read_only : client_access::full});
     }
     // The session's tap owns GL and CUDA objects, so it is destroyed before the window.
     ~app() {
@@ -121,8 +122,8 @@ private:
         wheeled_ = ImGui::GetIO().MouseWheel != 0 || ImGui::GetIO().MouseWheelH != 0;
         const std::vector<key_press> keys = window_->take_keys();
         keys_seen_ = !keys.empty();
-        for (const key_press& k : keys)
-            if (!ImGui::GetIO().WantTextInput) screen_.on_key(model_, k);
+        for (const key_press& k : keys)  // Esc also ends a search while the user types
+            if (!ImGui::GetIO().WantTextInput || k.key == key::escape) screen_.on_key(model_, k);
         screen_.draw(model_, *store_, options_.deterministic ? "" : window_->description());
         ImGui::Render();
         window_->end_frame(ImGui::GetDrawData(), store_->version());
@@ -140,8 +141,8 @@ private:
     // If nothing moves and there is no input, a few frames per second suffice.
     [[nodiscard]] u64 pace(u64 now) {
         const ImGuiIO& io = ImGui::GetIO();
-        u64 moved = model_.picture.shown_frames + model_.picture.repainted + model_.events.events().size() +
-                    static_cast<u64>(model_.phase) + model_.choices.size();
+        u64 moved = model_.picture.shown_frames + model_.picture.repainted + model_.slot_picture.version +
+                    model_.events.events().size() + static_cast<u64>(model_.phase) + model_.choices.size();
         for (const telemetry::stage_view& s : model_.snap.stages) moved += s.frames;
         const bool touched =
             io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || ImGui::IsAnyMouseDown() || wheeled_ || keys_seen_;

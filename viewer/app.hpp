@@ -34,6 +34,7 @@ struct options {
     std::string stats;  ///< JSON file with statistics and the cost of drawing, written at exit
     f64 max_fps = 60;   ///< maximum number of drawn frames per second
     bool light = false;
+    bool read_only = false;  ///< sends no command to the run
     f32 scale = 0;
 };
 

@@ -77,7 +77,9 @@ int main(int argc, char** argv) {
     app.add_flag("--null", null, "draw nothing at all (for tests)");
     app.add_flag("--deterministic", o.deterministic,
                  "draw only what depends on the run's state (for comparisons)");
-    app.add_flag("--end-run", o.end_run, "closing the window ends the pipeline");
+    auto* end_run = app.add_flag("--end-run", o.end_run, "closing the window ends the pipeline");
+    app.add_flag("--read-only", o.read_only, "send no command to the pipeline; its controls are disabled")
+        ->excludes(end_run);
     app.add_flag("--light", o.light, "light colours");
     try {
         app.parse(argc, argv);

@@ -54,6 +54,18 @@ struct canvas {
             window->end_frame(ImGui::GetDrawData(), store->version());
         }
     }
+    /// Clicks in the middle of a widget. Returns false if the last frame had no such widget.
+    [[nodiscard]] bool click(viewer::model& m, const std::string& name) {
+        const viewer::ui::widget* at = find(name);
+        if (at == nullptr) return false;
+        const ImVec2 mouse(at->x + at->width / 2, at->y + at->height / 2);
+        draw(m, 1, mouse);
+        ImGui::GetIO().MouseDown[0] = true;
+        draw(m, 1, mouse);
+        ImGui::GetIO().MouseDown[0] = false;
+        draw(m, 1, mouse);
+        return true;
+    }
     /// Of an invalid window.
     void resize(int width, int height) {
         viewer::window_options o;

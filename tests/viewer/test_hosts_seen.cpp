@@ -36,17 +36,6 @@ run::ps_answer two_hosts() {
     return run::read_ps(run::to_json(a));
 }
 
-void click(canvas& s, viewer::model& m, const std::string& name) {
-    const viewer::ui::widget* at = canvas::find(name);
-    REQUIRE(at != nullptr);
-    const ImVec2 mouse(at->x + at->width / 2, at->y + at->height / 2);
-    s.draw(m, 1, mouse);
-    ImGui::GetIO().MouseDown[0] = true;
-    s.draw(m, 1, mouse);
-    ImGui::GetIO().MouseDown[0] = false;
-    s.draw(m, 1, mouse);
-}
-
 }  // namespace
 
 TEST_CASE("each host of a ps answer has its own stages") {
@@ -109,13 +98,13 @@ TEST_CASE("the stages of other hosts have rows and buttons of their own") {
         CHECK((at->y >= in->y && at->y + at->height <= in->y + in->height));
     }
     CHECK(canvas::sane());
-    click(s, w.m, "stages.kill.b/blur.1");
+    REQUIRE(s.click(w.m, "stages.kill.b/blur.1"));
     REQUIRE(w.m.commands.size() == 1);
     CHECK(viewer::describe(w.m.commands[0]) == "kill b/blur.1");
     CHECK(std::get<run::kill_request>(w.m.commands[0].what).signal == SIGKILL);
     w.m.commands.clear();
     w.m.hosts[0].state = "lost";  // no supervisor runs to be queried
     s.draw(w.m);
-    click(s, w.m, "stages.kill.b/blur.1");
+    REQUIRE(s.click(w.m, "stages.kill.b/blur.1"));
     CHECK(w.m.commands.empty());
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "viewer/panels/panel.hpp"
+#include "viewer/panels/screen.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 
@@ -64,10 +65,16 @@ public:
         if (ImGui::BeginTable("depth", static_cast<int>(std::size(depth_columns)), flags,
                               ImGui::GetContentRegionAvail())) {
             draw_titles();
+            follower_.begin(m.selected_seat, ImGui::GetWindowHeight());
             for (u32 seat = 0; seat < m.snap.seats.size(); ++seat) draw_row(m, seat);
             ImGui::EndTable();
         }
         ImGui::PopFont();
+    }
+    /// The height of the titles and three rows; further rows scroll.
+    [[nodiscard]] f32 wanted_height(const model&) const override {
+        return frame_height() +
+               4 * (theme::small_font()->FontSize + px(2) + 2 * ImGui::GetStyle().CellPadding.y);
     }
     void menu(model&, f32) override { ui::small_text("now / allowed / room"); }
 
@@ -86,7 +93,7 @@ private:
         }
     }
 
-    static void draw_row(const model& m, u32 seat) {
+    void draw_row(const model& m, u32 seat) const {
         const telemetry::seat_view& s = m.snap.seats[seat];
         if (s.stage >= m.snap.stages.size()) return;
         const telemetry::stage_view& stage = m.snap.stages[s.stage];
@@ -94,7 +101,10 @@ private:
         const std::string label = m.snap.seat_label(seat);
         ImGui::TableNextRow();
         ImGui::TableNextColumn();
+        const f32 top = ImGui::GetCursorScreenPos().y;
         ui::text(ui::fitted(label, px(86)), color);
+        const f32 row = ImGui::GetFontSize() + px(2) + 2 * ImGui::GetStyle().CellPadding.y;
+        if (m.selected_seat == seat) follower_.at_row(top - px(2), top + row, row);
         ui::mark("depth.row." + label);
         ImGui::TableNextColumn();
         draw_places(s.jobs_in_flight, s.depth.lanes, stage.in_flight, color);
@@ -115,6 +125,8 @@ private:
                  theme::colors().muted);
         ui::tip(why);
     }
+
+    ui::row_follower follower_;
 };
 
 }  // namespace

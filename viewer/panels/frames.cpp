@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "viewer/panels/panel.hpp"
+#include "viewer/panels/screen.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 
@@ -61,6 +62,11 @@ public:
             ImGui::EndTable();
         }
         ImGui::PopFont();
+    }
+    /// The height of the titles and three rows; further rows scroll.
+    [[nodiscard]] f32 wanted_height(const model&) const override {
+        return frame_height() +
+               4 * (theme::small_font()->FontSize + px(2) + 2 * ImGui::GetStyle().CellPadding.y);
     }
     void menu(model& m, f32) override { ui::small_text(fmt::format("{} in progress", m.snap.jobs.size())); }
 

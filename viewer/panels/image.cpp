@@ -217,7 +217,8 @@ private:
     /// Does nothing if the parameters contain no camera.
     template <typename F>
     static void move_camera(model& m, F&& how) {
-        std::optional<camera> c = m.has_parameters() ? camera_of(m.schema, m.values) : std::nullopt;
+        if (m.read_only || !m.has_parameters()) return;
+        std::optional<camera> c = camera_of(m.schema, m.values);
         if (!c) return;
         orbit o = orbit_of(*c);
         how(o, *c);

@@ -163,10 +163,13 @@ f32 layout::left_end_of(std::vector<placed_panel>& panels, const model& m, f32 h
 }
 
 // Returns the stored shares. If the window's height is small, however, stages and rings get a part of the
-// room of plots and events. Plots and events keep a useful minimum: one row of plots, and a tenth of the
-// height for events. If not all stages and rings fit, their lists scroll.
+// room of plots and events. Plots and events keep a useful minimum: one row of plots, and for events what its
+// panels request, between a tenth and a fifth of the height. If not all stages and rings fit, their lists
+// scroll.
 right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
-    constexpr f32 most[] = {0.3F, 0.45F}, least_events = 0.1F;
+    constexpr f32 most[] = {0.3F, 0.45F};
+    const f32 least_events =
+        std::clamp((wanted_at(panels, place::events, m) + px(6)) / std::max(1.0F, height), 0.1F, 0.2F);
     const f32 least_plots = std::min(0.4F, (wanted_at(panels, place::plots, m) + px(6)) / height);
     const f32 room = 1 - least_plots - least_events;  // for stages and rings
     f32 wanted[2];
@@ -185,7 +188,8 @@ void layout::draw_tabs(std::vector<placed_panel>& panels, model& m, picture_stor
     ImGui::SetCursorScreenPos(low);
     if (!ImGui::BeginTabBar("panels")) return;
     for (placed_panel& p : panels) {
-        if (!ImGui::BeginTabItem(p.what->title())) {
+        const int flags = p.what.get() == requested_tab_ ? ImGuiTabItemFlags_SetSelected : 0;
+        if (!ImGui::BeginTabItem(p.what->title(), nullptr, flags)) {
             ui::mark(fmt::format("tab.{}", p.what->name()));
             continue;
         }
@@ -196,6 +200,20 @@ void layout::draw_tabs(std::vector<placed_panel>& panels, model& m, picture_stor
         ImGui::EndTabItem();
     }
     ImGui::EndTabBar();
+    requested_tab_ = nullptr;
+}
+
+void layout::show(const std::vector<placed_panel>& panels, std::string_view name) noexcept {
+    std::array<u32, place_count> index{};
+    for (const placed_panel& p : panels) {
+        const auto where = static_cast<std::size_t>(p.where);
+        if (p.what->name() == name) {
+            front_[where] = index[where];
+            requested_tab_ = p.what.get();
+            return;
+        }
+        ++index[where];
+    }
 }
 
 std::vector<placed_panel> make_panels() {

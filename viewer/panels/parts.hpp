@@ -35,6 +35,14 @@ struct picture_place {
 
 void draw_notes(const picture_model& p, const picture_place& at, ImDrawList* d);
 
+// The picture of one slot, in a window over the panels.
+
+/// Opens the window for a slot, and requests the picture of the frame in it.
+void open_slot(model& m, const telemetry::link_view& ring, u32 slot);
+/// Returns true if the window was open.
+bool close_slot(model& m);
+void draw_slot_window(model& m, picture_store& store);
+
 // The rows of remote hosts in the stages table, and the cells that are the same in the rows of this host and
 // of remote hosts.
 

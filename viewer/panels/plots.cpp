@@ -51,8 +51,14 @@ f32 at_or_zero(const std::vector<f32>& v, std::size_t k) { return k < v.size() ?
 /// Returns NaN for 0 ms, which means that no latency was measured.
 f32 measured(f32 ms) { return ms > 0 ? ms : std::numeric_limits<f32>::quiet_NaN(); }
 
+/// The stage of the selected seat; shm::none if there is no such seat.
+u32 selected_stage(const model& m) {
+    return m.selected_seat < m.snap.seats.size() ? m.snap.seats[m.selected_seat].stage : shm::none;
+}
+
 plot_spec frames(const model& m) {
     plot_spec s = timed(m, "Throughput", "frames/s", 10);
+    s.selected = selected_stage(m);
     for (std::size_t k = 0; k < m.snap.stages.size(); ++k)
         add_line(m, s, m.snap.stages[k].name, theme::stage_color(static_cast<u32>(k)),
                  [k](const telemetry::history_sample& h) { return at_or_zero(h.stage_fps, k); });
@@ -61,6 +67,7 @@ plot_spec frames(const model& m) {
 
 plot_spec latency(const model& m) {
     plot_spec s = timed(m, "Latency p99", "ms", 1);
+    s.selected = selected_stage(m);
     for (std::size_t k = 0; k < m.snap.stages.size(); ++k)
         add_line(m, s, m.snap.stages[k].name, theme::stage_color(static_cast<u32>(k)),
                  [k](const telemetry::history_sample& h) { return measured(at_or_zero(h.stage_p99_ms, k)); });
@@ -71,11 +78,13 @@ plot_spec latency(const model& m) {
 
 plot_spec bytes(const model& m) {
     plot_spec s = timed(m, "Data through the rings", "GB/s", 0.01);
-    for (std::size_t k = 0; k < m.snap.links.size(); ++k)
+    for (std::size_t k = 0; k < m.snap.links.size(); ++k) {
+        if (m.snap.links[k].stage == selected_stage(m)) s.selected = k;
         add_line(m, s, m.snap.links[k].name, theme::ring_color(m.snap, k),
                  [k](const telemetry::history_sample& h) {
                      return at_or_zero(h.link_bytes_per_second, k) / 1e9F;
                  });
+    }
     return s;
 }
 

@@ -1,12 +1,14 @@
 // Every slot of every ring, with a colour and a shape for the state of the slot. The readers of a ring are
 // shown below it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
 #include "device/backend.hpp"
 #include "viewer/panels/panel.hpp"
+#include "viewer/panels/parts.hpp"
 #include "viewer/panels/screen.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
@@ -84,10 +86,11 @@ void slot_tip(const model& m, const telemetry::link_view& l, u32 k) {
         if ((s.leased_by >> g.index & 1U) != 0) t += fmt::format("\nleased by {}", reader_name(m, g));
     if (s.phase == slot_phase::quarantined)
         t += "\nquarantined because its writer died, until that process's end is confirmed";
+    t += "\nclick: the picture of this slot";
     ui::tip(t);
 }
 
-void draw_slots(const model& m, const telemetry::link_view& l) {
+void draw_slots(model& m, const telemetry::link_view& l) {
     ImDrawList* d = ImGui::GetWindowDrawList();
     const u32 count = static_cast<u32>(l.slots.size());
     const f32 gap = px(3), space = ImGui::GetContentRegionAvail().x, height = px(20);
@@ -112,6 +115,11 @@ void draw_slots(const model& m, const telemetry::link_view& l) {
                            theme::text_on(theme::slot_color(s.phase)), text.c_str());
         }
         ui::mark(fmt::format("rings.slot.{}.{}", l.name, k));
+        const auto& chosen = m.slot_picture.wanted;
+        if (chosen && chosen->ring == l.name && chosen->slot == k)
+            d->AddRect(ImVec2(at.x - px(1), at.y - px(1)), ImVec2(end.x + px(1), end.y + px(1)),
+                       theme::colors().accent, px(3), 0, px(2));
+        if (ImGui::IsItemClicked()) open_slot(m, l, k);
         slot_tip(m, l, k);
     }
     ImGui::PopStyleVar();
@@ -153,11 +161,14 @@ public:
 
     void draw(model& m, picture_store&) override {
         if (m.snap.links.empty()) ui::small_text("no rings yet");
+        const u32 stage = m.selected_seat < m.snap.seats.size() ? m.snap.seats[m.selected_seat].stage : 0;
+        follower_.begin(stage, ImGui::GetWindowHeight());
         for (std::size_t k = 0; k < m.snap.links.size(); ++k) {
             ImGui::PushID(static_cast<int>(k));
             const ImVec2 begin = ImGui::GetCursorScreenPos();
             draw_link(m, k);
             ImGui::PopID();
+            if (m.snap.links[k].stage == stage) follower_.at_row(begin.y, ImGui::GetCursorScreenPos().y);
             ui::mark("rings.link." + m.snap.links[k].name, begin, ImGui::GetCursorScreenPos());
         }
         content_ = ImGui::GetCursorPosY();
@@ -185,7 +196,7 @@ public:
     }
 
 private:
-    static void draw_link(const model& m, std::size_t k) {
+    static void draw_link(model& m, std::size_t k) {
         const telemetry::link_view& l = m.snap.links[k];
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const f32 right = at.x + ImGui::GetContentRegionAvail().x;
@@ -205,13 +216,14 @@ private:
         const u32 open = open_window(m, l);
         const std::string window =
             open < l.window ? fmt::format("{} of {}", open, l.window) : fmt::format("{}", l.window);
-        const std::string about =
-            fmt::format("{} slots of {} ({}) · window {} · tail {} · newest ready {}", l.slots.size(),
-                        ui::bytes(static_cast<f64>(l.slot_bytes)), memory, window, l.tail, newest);
+        const std::array about{fmt::format("{} slots of {} ({})", l.slots.size(),
+                                           ui::bytes(static_cast<f64>(l.slot_bytes)), memory),
+                               fmt::format("window {}", window), fmt::format("tail {}", l.tail),
+                               fmt::format("newest ready {}", newest)};
         const f32 begin = ImGui::GetCursorScreenPos().x;
         ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(1));
-        ui::text(ui::fitted(about, std::max(px(60), right - begin - rate_width - px(14))),
-                 theme::colors().muted);
+        ui::text(ui::fitting_parts(about, right - begin - rate_width - px(14)), theme::colors().muted);
+        ui::tip(fmt::format("{}", fmt::join(about, "\n")));
         ImGui::GetWindowDrawList()->AddText(ImVec2(right - rate_width, at.y + px(1)), theme::colors().text,
                                             rate.c_str());
         ImGui::PopFont();
@@ -222,6 +234,7 @@ private:
         ImGui::Dummy(ImVec2(1, px(2)));
     }
 
+    ui::row_follower follower_;
     f32 content_ = 0;  ///< height of the content when it was last drawn
 };
 

@@ -37,7 +37,12 @@ public:
         } else {
             ImGui::PushFont(theme::small_font());
             ImGui::PushItemWidth(std::max(px(60), ImGui::GetContentRegionAvail().x - px(88)));
+            ImGui::BeginGroup();
+            ImGui::BeginDisabled(m.read_only);
             draw_parameters(m);
+            ImGui::EndDisabled();
+            ImGui::EndGroup();
+            if (m.read_only) ui::tip(read_only_text);
             ImGui::PopItemWidth();
             ImGui::PopFont();
         }
@@ -47,12 +52,14 @@ public:
     [[nodiscard]] f32 wanted_height(const model&) const override { return frame_height() + content_; }
 
     void menu(model& m, f32 width) override {
-        if (width > px(150) && m.has_parameters() && camera_of(m.schema, m.values))
+        if (m.read_only && m.has_parameters())
+            ui::small_text(ui::fitted("read-only", width));
+        else if (width > px(150) && m.has_parameters() && camera_of(m.schema, m.values))
             ui::small_text("drag on the image");
     }
 
     bool on_key(model& m, const key_press& k) override {
-        if (k.ctrl || k.shift || !m.has_parameters()) return false;
+        if (k.ctrl || k.shift || m.read_only || !m.has_parameters()) return false;
         switch (k.key) {
             case 'M':
                 return turn_on(m, parameter_kind::choice);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "viewer/panels/parts.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 
@@ -14,6 +16,7 @@ using theme::px;
 
 struct shortcut {
     std::string keys, what;
+    bool changes_run = false;  ///< has no effect in a read-only viewer
 };
 
 /// "Ctrl+H G X ...": the keys of all faults.
@@ -34,12 +37,15 @@ const std::vector<shortcut>& shortcuts() {
         {"Ctrl+Q", "close the viewer; the pipeline continues unless it was started with the viewer"},
         {"", ""},
         {"D", "next panel of the shared tab: events, depth, frames"},
-        {"1 ... 9", "choose a stage"},
-        {"", "Commands that affect a stage need Ctrl:"},
-        {"Ctrl+K", "kill -9 the chosen stage"},
-        {"Ctrl+R", "replace it by a new process"},
-        {"Ctrl+S", "pause it: the pipeline waits; C (without Ctrl) continues it"},
-        {fault_keys(), "inject a fault at its next frame; the buttons of the stages show the faults' names"},
+        {"Ctrl+F  /", "search in the events; Esc clears the search"},
+        {"1 ... 9", "choose a stage; Ctrl with up or down: the one above or below"},
+        {"click a slot", "the picture of the frame in it; Esc closes it"},
+        {"", "Commands that affect a stage need Ctrl:", true},
+        {"Ctrl+K", "kill -9 the chosen stage", true},
+        {"Ctrl+R", "replace it by a new process", true},
+        {"Ctrl+S", "pause it: the pipeline waits; C (without Ctrl) continues it", true},
+        {fault_keys(), "inject a fault at its next frame; the buttons of the stages show the faults' names",
+         true},
         {"", ""},
         {"space  .", "pause the picture; step to the newest frame"},
         {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},
@@ -51,8 +57,8 @@ const std::vector<shortcut>& shortcuts() {
         {"Z", "freeze the timeline; wheel and drag zoom and move it"},
         {"Shift+T", "time range of the plots"},
         {"", ""},
-        {"left drag", "turn the camera; right drag moves it, Ctrl and wheel zoom"},
-        {"M  W  O", "next shading (first choice), wireframe (first switch), reset"},
+        {"left drag", "turn the camera; right drag moves it, Ctrl and wheel zoom", true},
+        {"M  W  O", "next shading (first choice), wireframe (first switch), reset", true},
     };
     return all;
 }
@@ -101,7 +107,8 @@ void screen::draw(model& m, picture_store& store, const std::string& window_text
     else
         layout_.draw(panels_, m, store, low, high);
     ImGui::End();
-    if (m.help) draw_help();
+    if (!asks) draw_slot_window(m, store);
+    if (m.help) draw_help(m);
     if (m.choosing) draw_chooser(m);
 }
 
@@ -131,6 +138,7 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
         x = put_name(x, m.snap.pipeline.empty() ? m.run.name : m.snap.pipeline) + px(10);
         d->AddCircleFilled(ImVec2(x + px(4), middle), px(4), state == "running" ? c.good : c.warning);
         x = put(x + px(13), ImGui::GetFont(), state, state == "running" ? c.good : c.warning) + px(18);
+        if (m.read_only) x = put(x, ImGui::GetFont(), "read-only", c.accent) + px(18);
         const bool known = !m.past.samples().empty();
         x = put(x, theme::large_font(),
                 ui::number(known ? static_cast<f64>(m.past.samples().back().delivered_fps) : 0, known),
@@ -159,10 +167,11 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
     if (!m.notice.empty()) {
         put(x, ImGui::GetFont(), m.notice, c.bad);
     } else if (buttons - x > px(200)) {
+        const std::array parts{"run " + m.run.run_id, window_text};
         ImGui::PushFont(theme::small_font());
-        const std::string about = fmt::format("run {} · {}", m.run.run_id, window_text);
+        const std::string about = ui::fitting_parts(parts, end - x);
         ImGui::PopFont();
-        put(x, theme::small_font(), about, c.faint);
+        if (!about.empty()) put(x, theme::small_font(), about, c.faint);
     }
     d->PopClipRect();
     ImGui::SetCursorScreenPos(ImVec2(std::max(low.x, buttons), middle - ImGui::GetFrameHeight() / 2));
@@ -257,10 +266,11 @@ void screen::draw_choice(model& m, ImVec2 low, ImVec2 high) {
     ui::mark("choice");
 }
 
-void screen::draw_help() {
-    draw_in_front("help", "Keys and mouse", 0.5F, px(620), [] {
+void screen::draw_help(const model& m) {
+    draw_in_front("help", "Keys and mouse", 0.5F, px(700), [&m] {
         ImGui::Dummy(ImVec2(1, px(4)));
         for (const shortcut& s : shortcuts()) {
+            if (s.changes_run && m.read_only) continue;
             if (s.keys.empty()) {
                 ImGui::Dummy(ImVec2(1, px(2)));
                 if (!s.what.empty()) ui::small_text(s.what);
@@ -282,8 +292,10 @@ void screen::on_key(model& m, const key_press& k) {
         return;
     }
     if (k.key == key::escape) {
+        // Escape closes what covers the panels; if nothing covers them, it ends the search.
+        const bool covered = m.help || m.choosing;
         m.help = m.choosing = false;
-        return;
+        if (covered || close_slot(m)) return;
     }
     if (k.ctrl && k.key == 'Q') {
         m.quit = true;
@@ -313,6 +325,7 @@ void screen::on_key(model& m, const key_press& k) {
         m.choosing = false;
         return;
     }
+    if (is_search_key(k)) layout_.show(panels_, "events");
     for (placed_panel& p : panels_)
         if (p.what->on_key(m, k)) return;
 }

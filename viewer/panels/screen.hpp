@@ -6,6 +6,7 @@
 #include <array>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "viewer/panels/panel.hpp"
@@ -27,6 +28,8 @@ public:
     void bring_next() noexcept {
         for (u32& k : front_) ++k;
     }
+    /// Shows the panel of that name instead of others at its place, or its tab in a small window.
+    void show(const std::vector<placed_panel>& panels, std::string_view name) noexcept;
 
 private:
     [[nodiscard]] static f32 left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height);
@@ -38,6 +41,7 @@ private:
 
     std::array<u32, place_count> front_{};  ///< for each place, the index of the shown panel; it is taken
                                             ///< modulo the number of panels at this place
+    const panel* requested_tab_ = nullptr;  ///< the panel whose tab is selected in the next frame
 };
 
 /// Returns the height of a panel's title line and edges in pixels.
@@ -62,7 +66,7 @@ private:
     void draw_head(model& m, const std::string& window_text, ImVec2 low, ImVec2 high);
     void draw_choice(model& m, ImVec2 low, ImVec2 high);
     void draw_chooser(model& m);
-    static void draw_help();
+    static void draw_help(const model& m);
 
     std::vector<placed_panel> panels_;
     layout layout_;

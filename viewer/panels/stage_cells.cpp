@@ -115,24 +115,24 @@ void number_cell(const std::string& text, ImU32 color) {
 std::string bytes_text(u64 bytes) { return bytes > 0 ? ui::bytes(static_cast<f64>(bytes)) : "-"; }
 
 void stage_buttons(model& m, const std::string& label, bool alive, bool paused, bool keys) {
-    const auto hint = [keys](const char* name) { return keys ? name : ""; };
-    const bool watching = m.phase == run_phase::watching, can = watching && alive;
+    const auto hint = [&](const char* name) { return keys && !m.read_only ? name : ""; };
+    const bool watching = m.phase == run_phase::watching && !m.read_only, can = watching && alive;
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), 0));
-    if (ui::button("stages.kill." + label, "kill -9", hint("Ctrl+K"), "kill this process with SIGKILL", true,
-                   can))
+    if (ui::button("stages.kill." + label, "kill -9", hint("Ctrl+K"),
+                   m.tip_of("kill this process with SIGKILL"), true, can))
         m.ask(run::kill_request{label});
     ImGui::SameLine();
     if (paused) {
-        if (ui::button("stages.cont." + label, "cont.", hint("C"), "continue it", false, can))
+        if (ui::button("stages.cont." + label, "cont.", hint("C"), m.tip_of("continue it"), false, can))
             m.ask(run::seat_request{seat_order::cont, label});
     } else if (ui::button("stages.stop." + label, " stop ", hint("Ctrl+S"),
-                          "pause it: the pipeline waits, and no process is replaced", false, can)) {
+                          m.tip_of("pause it: the pipeline waits, and no process is replaced"), false, can)) {
         m.ask(run::seat_request{seat_order::stop, label});
     }
     ImGui::SameLine();
-    if (ui::button("stages.restart." + label, "restart", hint("Ctrl+R"), "replace it by a new process", false,
-                   watching))
+    if (ui::button("stages.restart." + label, "restart", hint("Ctrl+R"),
+                   m.tip_of("replace it by a new process"), false, watching))
         m.ask(run::seat_request{seat_order::restart, label});
     ImGui::PopStyleVar(2);
 }

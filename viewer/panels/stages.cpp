@@ -41,7 +41,7 @@ struct column {
     const char* help;
 };
 constexpr column columns[] = {
-    {"stage", 0, false, "click, or press its number, to select it for key commands"},
+    {"stage", 0, false, "click, press its number, or Ctrl with up or down, to select it for key commands"},
     {"state", 58, false, "state, as the supervisor reports it"},
     {"pid", 50, true, "process id"},
     {"epoch", 42, true, "epoch: the number of the process on this seat, counted from 1"},
@@ -93,6 +93,7 @@ public:
                     c.width == 0 ? 1.0F : px(c.width));
             show_columns(on_gpu);
             draw_titles();
+            follower_.begin(m.selected_seat, ImGui::GetWindowHeight());
             for (u32 k = 0; k < m.snap.seats.size(); ++k) draw_row(m, k);
             draw_remote_stages(m);
             ImGui::EndTable();
@@ -112,7 +113,13 @@ public:
             m.selected_seat = static_cast<u32>(k.key - '1');
             return true;
         }
+        if (k.ctrl && !k.shift && (k.key == key::up || k.key == key::down)) {
+            const u32 last = static_cast<u32>(m.snap.seats.size()) - 1, now = std::min(m.selected_seat, last);
+            m.selected_seat = k.key == key::down ? std::min(now + 1, last) : now - std::min(now, 1U);
+            return true;
+        }
         if (k.shift || m.phase != run_phase::watching || m.selected_seat >= m.snap.seats.size()) return false;
+        if (m.read_only) return on_disabled_key(m, k);
         if (!k.ctrl) return on_plain_key(m, k.key);
         const std::string label = m.snap.seat_label(m.selected_seat);
         switch (k.key) {
@@ -142,6 +149,11 @@ public:
         width -= draw_limit(m, width - px(330));
         if (width < px(330) || m.snap.seats.empty()) return;
         m.selected_seat = std::min(m.selected_seat, static_cast<u32>(m.snap.seats.size()) - 1);
+        if (m.read_only) {
+            ui::small_text(ui::fitted(read_only_text, width));
+            ui::mark("stages.read_only");
+            return;
+        }
         ImGui::PushFont(theme::small_font());
         ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
         ui::text(fmt::format("{}:", ui::fitted(m.snap.seat_label(m.selected_seat), px(90))),
@@ -174,6 +186,18 @@ public:
 private:
     static std::string label_of(const shm::injected_fault_row& fault) {
         return fmt::format("{} {}", fault.key, fault.title);
+    }
+
+    /// Logs the reason why a key that sends a command in another viewer has no effect here.
+    static bool on_disabled_key(model& m, const key_press& k) {
+        const char code = static_cast<char>(k.key);
+        bool commands = code == 'C' ? !k.ctrl : code == 'K' || code == 'S' || code == 'R';
+        for (const shm::injected_fault_row& fault : shm::injected_faults)
+            commands = commands || code == fault.key;
+        if (!commands || (!k.ctrl && code != 'C')) return false;
+        m.events.add({m.now_ns, telemetry::event_kind::info, shm::none,
+                      fmt::format("no action: this viewer is {}", read_only_text)});
+        return true;
     }
 
     // A mistyped letter must not harm the run. So a harmful command needs Ctrl together with its key; if the
@@ -245,7 +269,7 @@ private:
         }
     }
 
-    static void draw_row(model& m, u32 seat) {
+    void draw_row(model& m, u32 seat) const {
         const telemetry::seat_view& s = m.snap.seats[seat];
         const bool first = s.stage < m.snap.stages.size() && m.snap.stages[s.stage].first_seat == seat;
         const bool known = first && s.stage < m.rates.stages.size() && m.rates.span_s > 0;
@@ -257,7 +281,10 @@ private:
         ImGui::TableNextRow();
         ImGui::PushID(static_cast<int>(seat));
         ImGui::TableNextColumn();
+        const f32 top = ImGui::GetCursorScreenPos().y;
         draw_name(m, seat, label);
+        const f32 row = theme::small_font()->FontSize + px(4) + 2 * ImGui::GetStyle().CellPadding.y;
+        if (m.selected_seat == seat) follower_.at_row(top - px(2), top + row, row);
         ImGui::TableNextColumn();
         const state_words state = state_of(m, seat);
         ui::text(state.text, state.color);
@@ -300,6 +327,8 @@ private:
         d->AddText(ImVec2(at.x + px(9), at.y + px(1)), theme::colors().text,
                    ui::fitted(label, std::max(px(30), width - px(10))).c_str());
     }
+
+    ui::row_follower follower_;
 };
 
 }  // namespace

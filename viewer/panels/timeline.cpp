@@ -30,18 +30,34 @@ public:
             return;
         }
         const ImVec2 at = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
-        ImGui::InvisibleButton("timeline", ImVec2(std::max(1.0F, size.x), std::max(1.0F, size.y)));
-        ui::mark("timeline.area");
         ImGui::PushFont(theme::small_font());
         f32 label = px(50);
         for (const telemetry::stage_view& l : m.snap.stages)
             label = std::max(label, ImGui::CalcTextSize(ui::fitted(l.name, px(90)).c_str()).x);
-        const ImVec2 low(at.x + label + px(8), at.y),
-            high(at.x + size.x - px(4), at.y + size.y - ImGui::GetFontSize() - px(6));
-        if (high.x - low.x > px(40) && high.y - low.y > px(20)) {
-            steer(m, high.x - low.x);
-            draw_lanes(m, at, low, high);
+        const f32 axis = ImGui::GetFontSize() + px(6), height = std::max(1.0F, size.y - axis);
+        // If a lane were lower than its name, the lanes scroll.
+        const f32 all = std::max(height, static_cast<f32>(lanes.size()) * (ImGui::GetFontSize() + px(2)));
+        const f32 bar = all > height ? ImGui::GetStyle().ScrollbarSize : 0;
+        const ImVec2 low(at.x + label + px(8), at.y), high(at.x + size.x - bar - px(4), at.y + height);
+        const bool room = high.x - low.x > px(40) && height > px(20);
+        if (ImGui::BeginChild("lanes", ImVec2(std::max(1.0F, size.x), height), false,
+                              ImGuiWindowFlags_NoScrollWithMouse)) {
+            const ImVec2 top = ImGui::GetCursorScreenPos();
+            ImGui::InvisibleButton("timeline", ImVec2(std::max(1.0F, size.x - bar), all - 1));
+            ui::mark("timeline.area", at, ImVec2(at.x + size.x, at.y + size.y));
+            const f32 lane = all / static_cast<f32>(lanes.size());
+            const u32 stage = m.selected_seat < m.snap.seats.size() ? m.snap.seats[m.selected_seat].stage : 0;
+            follower_.begin(stage, height);
+            if (stage < lanes.size())
+                follower_.at_row(top.y + lane * static_cast<f32>(stage),
+                                 top.y + lane * static_cast<f32>(stage + 1));
+            if (room) {
+                steer(m, high.x - low.x);
+                draw_lanes(m, at, ImVec2(low.x, top.y), ImVec2(high.x, top.y + all));
+            }
         }
+        ImGui::EndChild();
+        if (room) draw_axis(m, at, low, high);
         ImGui::PopFont();
     }
 
@@ -68,6 +84,8 @@ private:
 
     void steer(model& m, f32 width) {
         ImGuiIO& io = ImGui::GetIO();
+        if (ImGui::IsItemActive() && io.MouseDelta.y != 0)
+            ImGui::SetScrollY(ImGui::GetScrollY() - io.MouseDelta.y);
         if (ImGui::IsItemHovered() && io.MouseWheel != 0)
             m.kept.timeline_ms =
                 std::clamp(m.kept.timeline_ms * std::pow(0.8F, io.MouseWheel), 0.1F, 60'000.0F);
@@ -87,18 +105,8 @@ private:
         const auto x_of = [&](u64 t) {
             return low.x + static_cast<f32>((static_cast<f64>(t) - begin_ns) / span_ns) * (high.x - low.x);
         };
-        const f64 step = tick_step(static_cast<f64>(m.kept.timeline_ms),
-                                   std::max(2, static_cast<int>((high.x - low.x) / px(70))));
-        for (f64 v = 0; v <= static_cast<f64>(m.kept.timeline_ms) * 1.0001; v += step) {
-            const f32 x =
-                high.x - static_cast<f32>(v / static_cast<f64>(m.kept.timeline_ms)) * (high.x - low.x);
-            d->AddLine(ImVec2(x, low.y), ImVec2(x, high.y), c.grid);
-            const std::string text = v == 0 ? (frozen_ns_ != 0 ? "frozen" : "now")
-                                            : fmt::format("-{:g} ms", std::round(v * 1000) / 1000);
-            const f32 w = ImGui::CalcTextSize(text.c_str()).x;
-            if (x - w / 2 > at.x)
-                d->AddText(ImVec2(std::min(x - w / 2, high.x - w), high.y + px(4)), c.muted, text.c_str());
-        }
+        for_each_tick(m, low, high,
+                      [&](f32 x, f64) { d->AddLine(ImVec2(x, low.y), ImVec2(x, high.y), c.grid); });
         const f32 lane = (high.y - low.y) / static_cast<f32>(m.snap.stages.size());
         for (std::size_t k = 0; k < m.snap.stages.size(); ++k) {
             const f32 y = low.y + lane * static_cast<f32>(k);
@@ -106,6 +114,7 @@ private:
             d->AddText(ImVec2(at.x, y + lane / 2 - ImGui::GetFontSize() / 2), color,
                        ui::fitted(m.snap.stages[k].name, px(90)).c_str());
             d->AddLine(ImVec2(low.x, y + lane), ImVec2(high.x, y + lane), c.grid);
+            ui::mark("timeline.lane." + m.snap.stages[k].name, ImVec2(at.x, y), ImVec2(high.x, y + lane));
             d->PushClipRect(ImVec2(low.x, y), ImVec2(high.x, y + lane), true);
             for (telemetry::frame_bar bar : m.bars.bars()[k]) {
                 const bool open = bar.committed_ns == 0;
@@ -116,6 +125,25 @@ private:
             }
             d->PopClipRect();
         }
+    }
+
+    /// Calls `use` with the position of each tick and its distance from the right end in ms.
+    template <typename F>
+    static void for_each_tick(const model& m, ImVec2 low, ImVec2 high, const F& use) {
+        const f64 span = static_cast<f64>(m.kept.timeline_ms);
+        const f64 step = tick_step(span, std::max(2, static_cast<int>((high.x - low.x) / px(70))));
+        for (f64 v = 0; v <= span * 1.0001; v += step)
+            use(high.x - static_cast<f32>(v / span) * (high.x - low.x), v);
+    }
+    void draw_axis(const model& m, ImVec2 at, ImVec2 low, ImVec2 high) const {
+        for_each_tick(m, low, high, [&](f32 x, f64 v) {
+            const std::string text = v == 0 ? (frozen_ns_ != 0 ? "frozen" : "now")
+                                            : fmt::format("-{:g} ms", std::round(v * 1000) / 1000);
+            const f32 w = ImGui::CalcTextSize(text.c_str()).x;
+            if (x - w / 2 > at.x)
+                ImGui::GetWindowDrawList()->AddText(ImVec2(std::min(x - w / 2, high.x - w), high.y + px(4)),
+                                                    theme::colors().muted, text.c_str());
+        });
     }
 
     // Frames of one stage overlap in time, so consecutive frames are drawn in three sub-lanes in turn.
@@ -152,6 +180,7 @@ private:
                     : ""));
     }
 
+    ui::row_follower follower_;
     u64 frozen_ns_ = 0;  ///< the time at the right end of the axis; 0: the axis moves with the current time
 };
 

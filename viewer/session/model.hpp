@@ -16,6 +16,7 @@
 #include "viewer/session/settings.hpp"
 #include "viewer/watch/control.hpp"
 #include "viewer/watch/picture_choice.hpp"
+#include "viewer/watch/slot_sampler.hpp"
 
 namespace carousel::viewer {
 
@@ -53,6 +54,14 @@ struct picture_model {
     bool save_frame = false;   ///< a panel requests that the frame is saved as a PNG
 };
 
+/// The picture of one slot, which the user has chosen in the rings panel.
+struct slot_picture_model {
+    std::optional<slot_choice> wanted;  ///< the chosen slot; a panel sets it; nullopt: no window is open
+    bool requested = false;             ///< a panel requests a picture of the slot's present frame
+    slot_sample sample;                 ///< the last result
+    u64 version = 0;                    ///< number of results so far
+};
+
 struct model {
     run_phase phase = run_phase::waiting;
     run::record run;
@@ -71,6 +80,7 @@ struct model {
     std::vector<seat_report> report;  ///< the supervisor's report on each seat; may be empty
     std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last reported
     picture_model picture;
+    slot_picture_model slot_picture;
     settings kept;
     u32 selected_seat = 0;
     std::vector<command> commands;  ///< the commands that panels have requested in this frame
@@ -81,11 +91,16 @@ struct model {
     bool values_changed = false;  ///< a panel requests to send all values that differ from the run's
     bool reset_values = false;    ///< a panel requests that all values are reset to those at the run's start
     bool help = false, screenshot = false, quit = false;
+    bool read_only = false;  ///< controls that would change the run are disabled; control_client enforces it
 
     [[nodiscard]] bool has_parameters() const noexcept {
         return schema && !values.empty() && values.size() == schema.bytes;
     }
     void ask(run::request what) { commands.push_back({std::move(what)}); }
+    /// The tooltip of a control that changes the run: its help, or the reason why the control is disabled.
+    [[nodiscard]] const char* tip_of(const char* help) const noexcept {
+        return read_only ? read_only_text : help;
+    }
     /// The supervisor's report on a seat, or null.
     [[nodiscard]] const seat_report* report_of(u32 seat) const {
         return viewer::report_of(report, snap, seat);

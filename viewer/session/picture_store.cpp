@@ -17,6 +17,7 @@ public:
     void upload(const std::byte*) override {}
     unsigned raw_texture() override { return 0; }
     void* shown(const picture_view&) override { return nullptr; }
+    void* still(const std::byte*, u32, u32, u64) override { return nullptr; }
     [[nodiscard]] u64 version() const noexcept override { return 0; }
     bool read_pixel(u32, u32, u8 (&)[4]) override { return false; }
     std::vector<u8> read_back() override { return {}; }
@@ -101,6 +102,7 @@ public:
     }
     ~gl_store() override {
         drop();
+        glDeleteTextures(1, &still_);
         glDeleteFramebuffers(1, &target_);
         glDeleteVertexArrays(1, &nothing_);
         glDeleteProgram(program_);
@@ -153,6 +155,25 @@ public:
         view_ = view;
         changed_ = false;
         return reinterpret_cast<void*>(static_cast<std::uintptr_t>(texture));
+    }
+    void* still(const std::byte* pixels, u32 width, u32 height, u64 picture) override {
+        if (still_ == 0 || picture != still_picture_) {
+            GLint limit = 0;
+            glGetIntegerv(GL_MAX_TEXTURE_SIZE, &limit);
+            if (width > static_cast<u32>(limit) || height > static_cast<u32>(limit)) return nullptr;
+            glDeleteTextures(1, &still_);
+            still_ = make_texture(width, height, GL_LINEAR_MIPMAP_LINEAR, GL_NEAREST);
+            glBindTexture(GL_TEXTURE_2D, still_);
+            glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
+            glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, static_cast<GLsizei>(width), static_cast<GLsizei>(height),
+                            GL_RGBA, GL_UNSIGNED_BYTE, pixels);
+            glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_SWIZZLE_A, GL_ONE);
+            glGenerateMipmap(GL_TEXTURE_2D);
+            glBindTexture(GL_TEXTURE_2D, 0);
+            still_picture_ = picture;
+            ++version_;
+        }
+        return reinterpret_cast<void*>(static_cast<std::uintptr_t>(still_));
     }
     [[nodiscard]] u64 version() const noexcept override { return version_; }
     bool read_pixel(u32 x, u32 y, u8 (&rgba)[4]) override {
@@ -216,7 +237,8 @@ private:
     GLuint program_ = 0, nothing_ = 0, target_ = 0, raw_ = 0, shown_ = 0;
     u32 width_ = 0, height_ = 0;
     bool changed_ = false, fresh_ = false;
-    u64 version_ = 0;
+    GLuint still_ = 0;
+    u64 version_ = 0, still_picture_ = 0;
     picture_view view_;
 };
 

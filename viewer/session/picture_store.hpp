@@ -35,7 +35,11 @@ public:
     virtual unsigned raw_texture() = 0;
     /// Returns the texture to show, in ImGui's type; null if there is none.
     virtual void* shown(const picture_view& view) = 0;
-    /// Increases whenever the contents of the texture to show change.
+    /// Returns a texture with a second picture, in ImGui's type: RGBA8, dense, top row first. The pixels are
+    /// uploaded if `picture` differs from that of the last call. Null if there is no GL, or if the picture is
+    /// larger than the GL allows.
+    virtual void* still(const std::byte* pixels, u32 width, u32 height, u64 picture) = 0;
+    /// Increases whenever the contents of a texture to show change.
     [[nodiscard]] virtual u64 version() const noexcept = 0;
     /// Reads one pixel of the unmodified frame, as RGBA. Returns false if there is no frame.
     virtual bool read_pixel(u32 x, u32 y, u8 (&rgba)[4]) = 0;

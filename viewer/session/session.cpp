@@ -20,11 +20,12 @@ constexpr u64 check_every_ns = 250 * ns_per_ms;
 constexpr u64 first_tap_delay_ns = 250 * ns_per_ms, longest_tap_delay_ns = 2 * ns_per_s;
 }  // namespace
 
-session::session(session_options options) : options_(std::move(options)) {
+session::session(session_options options) : options_(std::move(options)), control_(options_.allowed) {
     if (options_.supervisor > 0) supervisor_ = {options_.supervisor, shm::start_time_of(options_.supervisor)};
 }
 
 session::~session() {
+    slots_.reset();
     tap_.reset();
     sampler_.reset();
 }
@@ -33,6 +34,7 @@ void session::update(model& m, picture_store& store) {
     const u64 now = now_ns();
     m.now_ns = now;
     if (!std::exchange(begun_, true)) m.picture.wanted = choice_ = options_.what;
+    m.read_only = options_.allowed == client_access::read_only;
     m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
     if (!m.chosen.empty()) {
         detach(m, run_phase::waiting, "");
@@ -51,6 +53,7 @@ void session::update(model& m, picture_store& store) {
         open_tap(m, now);
     }
     if (tap_) poll_picture(m, store, now);
+    sample_slot(m);
     const auto& at = m.picture.pointer;
     m.picture.pointed = tap_ && at ? tap_->pixel_at(at->first, at->second) : std::nullopt;
     m.report = control_.report();
@@ -107,8 +110,7 @@ void session::find_run(model& m, u64 now) {
 void session::attach(model& m, const run::record& r) {
     const bool same = m.run.folder == r.folder && m.run.run_id == r.run_id;
     try {
-        run::observer found(r, run::observer::access::take_leases);
-        observer_.emplace(std::move(found));
+        observe(r);
     } catch (const error& e) {
         if (m.phase == run_phase::waiting) observer_.reset();
         attach_problem_ = m.notice = e.what();
@@ -122,6 +124,7 @@ void session::attach(model& m, const run::record& r) {
         parameters_.forget(m);
         m.past.clear();
         m.selected_seat = 0;
+        m.slot_picture = {};
         m.hosts.clear();
     }
     m.run = r;
@@ -130,9 +133,26 @@ void session::attach(model& m, const run::record& r) {
     control_.aim(r.socket(), r.run_id);
 }
 
+// Frames are read under a lease, which needs a writable mapping of the control block. A read-only viewer also
+// works where it may not write, for example in a container with a read-only mount of /dev/shm: everything
+// except the pictures is shown.
+void session::observe(const run::record& r) {
+    no_pictures_.clear();
+    try {
+        run::observer found(r, run::observer::access::take_leases);
+        observer_.emplace(std::move(found));
+    } catch (const error& e) {
+        if (options_.allowed != client_access::read_only) throw;
+        run::observer found(r, run::observer::access::poll);
+        observer_.emplace(std::move(found));
+        no_pictures_ = fmt::format("no pictures, because frames can't be leased here: {}", e.what());
+    }
+}
+
 // Restarts all parts that depend on the current control block.
 void session::begin_with_block(model& m) {
     drop_tap(m, "");
+    slots_.reset();
     sampler_.reset();
     mapped_ = observer_->mapped();
     sampler_ = std::make_unique<sampler>(mapped_->observed->block());
@@ -149,6 +169,7 @@ void session::detach(model& m, run_phase phase, const std::string& notice) {
     drop_tap(m, "");
     if (m.phase == run_phase::watching && !notice.empty())
         m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, notice});
+    slots_.reset();
     sampler_.reset();
     if (observer_) observer_->stop_leasing();
     mapped_.reset();
@@ -189,6 +210,10 @@ void session::read(model& m) {
 
 void session::open_tap(model& m, u64 now) {
     if (tap_ || now < next_tap_ns_ || m.snap.links.empty()) return;
+    if (!mapped_->attached) {
+        m.picture.problem = no_pictures_;
+        return;
+    }
     try {
         tap_ =
             std::make_unique<tap>(mapped_->attached->block(), m.run.socket(), choice_,
@@ -245,6 +270,27 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
     }
 }
 
+// The sampler exists only while the window of a slot is open, because it keeps the memory of a ring mapped.
+void session::sample_slot(model& m) {
+    slot_picture_model& p = m.slot_picture;
+    if (!p.wanted || m.phase != run_phase::watching) {
+        slots_.reset();
+        if (std::exchange(p.requested, false) && p.wanted) {
+            p.sample = {};
+            p.sample.of = *p.wanted;
+            p.sample.text = "no run is watched, so the slot can't be copied";
+            ++p.version;
+        }
+        return;
+    }
+    if (!slots_) slots_ = std::make_unique<slot_sampler>(mapped_, m.run.socket());
+    if (std::exchange(p.requested, false)) slots_->request(*p.wanted);
+    if (std::optional<slot_sample> found = slots_->take()) {
+        p.sample = std::move(*found);
+        ++p.version;
+    }
+}
+
 void session::show_frame(model& m, picture_store& store, bool is_new) {
     picture_model& p = m.picture;
     const u64 began = now_ns();
@@ -280,6 +326,8 @@ void session::handle_command(model& m) {
 bool session::is_over() const { return options_.supervisor > 0 && !shm::is_alive(supervisor_); }
 
 void session::end_run(const model& m) {
+    if (options_.allowed == client_access::read_only)
+        return;  // a signal to the supervisor is a command as well
     if (m.phase == run_phase::watching) {
         control_.send({run::end_request{}});
         control_.flush(2.0);

@@ -23,6 +23,7 @@ struct session_options {
     bool use_gl = false;
     picture_way way = picture_way::best;
     i32 supervisor = 0;  ///< pid of the `carousel run` process whose run is watched; 0: any run
+    client_access allowed = client_access::full;
 };
 
 /// Receives the pictures. The interface of this class does not depend on GL, so that code that uses the
@@ -49,6 +50,7 @@ public:
 private:
     void find_run(model& m, u64 now);
     void attach(model& m, const run::record& r);
+    void observe(const run::record& r);
     void begin_with_block(model& m);
     void detach(model& m, run_phase phase, const std::string& notice);
     void check_alive(model& m, u64 now);
@@ -59,6 +61,7 @@ private:
     void follow_choice(model& m, picture_store& store);
     void show_frame(model& m, picture_store& store, bool is_new);
     void poll_picture(model& m, picture_store& store, u64 now);
+    void sample_slot(model& m);
     void drop_tap(model& m, const std::string& why) noexcept;
 
     session_options options_;
@@ -69,8 +72,10 @@ private:
     std::shared_ptr<const run::mapped_block> mapped_;  ///< used by sampler and tap
     std::unique_ptr<sampler> sampler_;
     std::unique_ptr<tap> tap_;
+    std::unique_ptr<slot_sampler> slots_;  ///< while the window of a slot is open
     picture_choice choice_;  ///< the choice with which the current tap was opened, or with which the next tap
                              ///< will be opened
+    std::string no_pictures_;  ///< the reason why frames cannot be leased; "": they can
     bool begun_ = false;
     telemetry::rate_tracker tracker_;
     u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;

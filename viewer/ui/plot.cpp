@@ -24,6 +24,8 @@ struct frame {
     }
 };
 
+constexpr std::size_t most_names = 12;  ///< of more lines, only the selected one is named
+
 std::string tick_text(f64 value, f64 step) {
     if (std::abs(value) < step / 1000) return "0";
     if (value >= 10000) return fmt::format("{:g}k", value / 1000);
@@ -47,10 +49,16 @@ void draw_head(ImDrawList* d, const plot_spec& s, ImVec2 at, f32 width) {
     const std::string title = fmt::format("{}  ({})", s.title, s.unit);
     d->AddText(at, c.text, title.c_str());
     std::vector<plot_note> notes = s.notes;
-    if (notes.empty() && s.lines.size() <= 12)
+    if (notes.empty() && s.lines.size() <= most_names)
         for (const plot_line& l : s.lines) notes.push_back({l.name, l.color});
     const f32 end = at.x + ImGui::CalcTextSize(title.c_str()).x + px(10);
     f32 x = at.x + width;
+    if (s.notes.empty() && s.lines.size() > most_names && s.selected < s.lines.size()) {
+        const std::string rest = fmt::format("+{}", s.lines.size() - 1);  // the tooltip has all names
+        x -= ImGui::CalcTextSize(rest.c_str()).x;
+        if (x > end) d->AddText(ImVec2(x, at.y), c.muted, rest.c_str());
+        notes.push_back({s.lines[s.selected].name, s.lines[s.selected].color});
+    }
     for (auto n = notes.rbegin(); n != notes.rend(); ++n) {  // the numbers are drawn from the right to the
                                                              // left until there is no more room
         const std::string name = ui::fitted(n->text, px(110));
@@ -113,9 +121,11 @@ void draw_values(ImDrawList* d, const plot_spec& s, const frame& f) {
         return;
     }
     std::vector<ImVec2> at;
+    const bool many = s.lines.size() > most_names && s.selected < s.lines.size();
     for (const plot_line& l : s.lines) {
+        const f32 thickness = many && &l == &s.lines[s.selected] ? px(3) : many ? px(1) : px(1.6F);
         const auto draw = [&] {
-            if (at.size() > 1) d->AddPolyline(at.data(), static_cast<int>(at.size()), l.color, 0, px(1.6F));
+            if (at.size() > 1) d->AddPolyline(at.data(), static_cast<int>(at.size()), l.color, 0, thickness);
             at.clear();
         };
         f64 last = -HUGE_VAL;

@@ -33,6 +33,8 @@ struct plot_spec {
     f64 x_low = 0, x_high = 1;
     f64 y_least = 1;  ///< the y axis covers at least the range from 0 to y_least
     std::vector<plot_line> lines;
+    std::size_t selected = ~std::size_t{0};  ///< index of the line that is emphasised if there are too many
+                                             ///< lines to name them all
     std::vector<plot_mark> marks;
     std::vector<plot_note> notes;  ///< shown next to the title, instead of the lines' names
     f64 x_gap = 0;                 ///< points whose distance is larger are not connected by a line; 0: all

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -21,7 +22,7 @@ void mark(std::string_view name, ImVec2 low, ImVec2 high) {
 void mark(std::string_view name) { mark(name, ImGui::GetItemRectMin(), ImGui::GetItemRectMax()); }
 
 void tip(std::string_view text) {
-    if (!ImGui::IsItemHovered()) return;
+    if (!ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
     ImGui::BeginTooltip();
     ImGui::TextUnformatted(text.data(), text.data() + text.size());
     ImGui::EndTooltip();
@@ -31,15 +32,14 @@ bool button(std::string_view name, const char* label, const char* keys, const ch
             bool enabled) {
     ImGui::PushID(name.data(), name.data() + name.size());
     const theme::palette& c = theme::colors();
-    if (danger) {
-        ImGui::PushStyleColor(ImGuiCol_Text, enabled ? c.bad : c.faint);
-        ImGui::PushStyleColor(ImGuiCol_ButtonHovered, theme::with_alpha(c.bad, 0.3F));
-    } else {
-        ImGui::PushStyleColor(ImGuiCol_Text, enabled ? c.text : c.faint);
-        ImGui::PushStyleColor(ImGuiCol_ButtonHovered, c.border);
-    }
+    const ImU32 plain = ImGui::GetColorU32(ImGuiCol_Button);
+    ImGui::PushStyleColor(ImGuiCol_Text, !enabled ? c.faint : danger ? c.bad : c.text);
+    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, !enabled ? plain
+                                                  : danger ? theme::with_alpha(c.bad, 0.3F)
+                                                           : c.border);
+    ImGui::PushStyleColor(ImGuiCol_ButtonActive, enabled ? ImGui::GetColorU32(ImGuiCol_ButtonActive) : plain);
     const bool pressed = ImGui::Button(label) && enabled;
-    ImGui::PopStyleColor(2);
+    ImGui::PopStyleColor(3);
     mark(name);
     tip(fmt::format("{}{}{}{}", help, *keys != '\0' ? "  [" : "", keys, *keys != '\0' ? "]" : ""));
     ImGui::PopID();
@@ -73,6 +73,19 @@ void right_text(std::string_view words, ImU32 color) {
     text(words, color);
 }
 
+void row_follower::begin(u32 selected, f32 height) noexcept {
+    follows_ = selected != selected_ || height != height_;
+    selected_ = selected;
+    height_ = height;
+}
+
+void row_follower::at_row(f32 low, f32 high, f32 covered) const {
+    if (!follows_) return;
+    const f32 top = ImGui::GetWindowPos().y + covered, bottom = ImGui::GetWindowPos().y + height_;
+    if (low < top) ImGui::SetScrollY(ImGui::GetScrollY() + low - top);
+    if (high > bottom) ImGui::SetScrollY(ImGui::GetScrollY() + std::min(high - bottom, low - top));
+}
+
 std::string fitted(std::string_view text, f32 width) {
     const auto width_of = [](std::string_view t) {
         return ImGui::CalcTextSize(t.data(), t.data() + t.size()).x;
@@ -87,6 +100,16 @@ std::string fitted(std::string_view text, f32 width) {
         out.pop_back();
     }
     return out + "...";
+}
+
+std::string fitting_parts(std::span<const std::string> parts, f32 width) {
+    std::string out;
+    for (const std::string& part : parts) {
+        std::string longer = out.empty() ? part : out + " · " + part;
+        if (ImGui::CalcTextSize(longer.c_str()).x > width) break;
+        out = std::move(longer);
+    }
+    return out;
 }
 
 std::string number(f64 value, bool known) {

@@ -64,8 +64,7 @@ bool read_colours(std::string_view text, picture_style& style) {
     return true;
 }
 
-carried_facts carried_by(const carousel::session::newest_frame::about& frame,
-                         const ring::frame_format& format, u64 now) {
+carried_facts carried_by(const ring::frame_facts& frame, const ring::frame_format& format, u64 now) {
     carried_facts out;
     ring::metadata_reader entries(frame.metadata);
     for (ring::metadata_entry e; entries.next(e);) out.emplace_back(e.key, ring::text_of(e.value));

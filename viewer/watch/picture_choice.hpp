@@ -23,8 +23,8 @@ using carried_facts = std::vector<std::pair<std::string, std::string>>;
 
 /// Lists the data that `frame` carries. `now`: CLOCK_MONOTONIC, in ns. The time since the capture is left out
 /// if the capture time comes from a recording.
-[[nodiscard]] carried_facts carried_by(const carousel::session::newest_frame::about& frame,
-                                       const ring::frame_format& format, u64 now);
+[[nodiscard]] carried_facts carried_by(const ring::frame_facts& frame, const ring::frame_format& format,
+                                       u64 now);
 /// Returns the names and values on one line, for example: exposure_ms 3.5 · camera "left". Returns "" if
 /// there are none.
 [[nodiscard]] std::string line_of(const carried_facts& facts);

@@ -24,6 +24,11 @@ struct key_press {
     bool ctrl = false, shift = false;
 };
 
+/// The keys that begin a search in the events: Ctrl+F and /.
+[[nodiscard]] constexpr bool is_search_key(const key_press& k) noexcept {
+    return k.ctrl ? !k.shift && k.key == 'F' : !k.shift && k.key == '/';
+}
+
 struct window_options {
     i32 width = 1920, height = 1080;  ///< the window's size: for GLFW in screen units, for the other surfaces
                                       ///< in pixels
