@@ -81,7 +81,13 @@ slot_ref link_ref::claim(u32 job, u64 version) noexcept {
         const slot_word w = slot_word::of(raw);
         if (w.state != slot_state::free) continue;
         const slot_word filled{w.generation, job, static_cast<u32>(version & version_mask), slot_state::fill};
+#ifndef CAROUSEL_BUG_SLOT_BY_STORE
         if (cas(link_->slot[k], raw, filled.pack())) return {k, filled, 0};
+#else
+        link_->slot[k].store(filled.pack(),
+                             std::memory_order_release);  // seeded bug: another job may be first
+        return {k, filled, 0};
+#endif
     }
     return {};
 }

@@ -166,7 +166,13 @@ claim_result claim_as(shm::control_block& c, const incarnation_id& id, entry_sta
     const shm::block_open open;
     const entry_word expected{0, id.epoch, id.seat, state};
     const entry_word mine{static_cast<u32>(as.pid), id.epoch, id.seat, state};
+#ifndef CAROUSEL_BUG_ENTRY_BY_STORE
     if (!cas(e.identity, expected.pack(), mine.pack())) return claim_result::withdrawn;
+#else
+    // seeded bug: the entry may be withdrawn meanwhile
+    if (load(e.identity) != expected.pack()) return claim_result::withdrawn;
+    e.identity.store(mine.pack());
+#endif
     e.start_time.store(as.start_time, std::memory_order_release);
     e.heartbeat_ns.store(now_ns(), std::memory_order_release);
     return claim_result::ok;

@@ -245,7 +245,11 @@ bool worker::lease_all(job& j) noexcept {
         lease_word w = lease_word::of(j.sequence_lease);
         const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
         shm::source_block& q = control_->source[stage_->source];
+#ifndef CAROUSEL_BUG_NUMBER_BY_STORE
         if (!cas(q.sequence_lease[j.sequence_index], j.sequence_lease, leased)) return abandon(j, 0);
+#else
+        q.sequence_lease[j.sequence_index].store(leased);  // seeded bug: another instance may be first
+#endif
         crash_here(crash_point::sequence_leased);
         j.sequence_lease = leased;
         return true;
@@ -253,9 +257,14 @@ bool worker::lease_all(job& j) noexcept {
     for (u32 i = 0; i < j.inputs; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]).seen_at(j.input[i].word.generation);
         const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
+#ifndef CAROUSEL_BUG_INPUT_BY_STORE
         if (!cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
                  leased))
             return abandon(j, i);
+#else
+        // seeded bug: another instance may be first
+        input_[i]->block().group[j.input[i].index][stage_->input_group[i]].store(leased);
+#endif
         crash_here(crash_point::input_leased);
         j.input_lease[i] = leased;
     }
@@ -266,7 +275,12 @@ bool worker::lease_all(job& j) noexcept {
 // result.
 bool worker::abandon(job& j, u32 leased) noexcept {
     for (u32 i = 0; i < leased; ++i) {
+#ifndef CAROUSEL_BUG_ABANDON_FORGETS
         const lease_word w = lease_word::of(j.input_lease[i]);
+#else
+        lease_word w = lease_word::of(j.input_lease[i]);
+        w.attempts = 0;  // seeded bug: the frame may kill its stage again and again
+#endif
         cas_after_repair(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
                          lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
         input_[i]->ring();
