@@ -50,13 +50,14 @@ class Memory:
             raise BufferError(f"{self!r}: {what} while {count} {'arrays or tensors use' if count > 1 else 'array or tensor uses'} its memory: "
                               "delete them first (del, or the end of their function)")
 
-    def _export(self, count):
-        """An object with the first `count` bytes. It keeps this object, and is counted while an array uses it."""
+    def _export(self, count, readonly):
+        """An object with the first `count` bytes. It keeps this object, and is counted while an array uses it. `readonly`: its flag, on a
+        GPU."""
         self._check()
         if count > self.nbytes:
             raise ValueError(f"{self!r}: {count} bytes were requested, but it has {self.nbytes}")
         if self._gpu >= 0:
-            export = _GpuBytes(self, self._address, count, self.readonly)
+            export = _GpuBytes(self, self._address, count, readonly)
         else:
             export = _bytes_type(count).from_address(self._address)
             export._block = self
@@ -69,7 +70,7 @@ class Memory:
         """The bytes as a memoryview, read-only for a SharedBlock. Host memory only."""
         if self._gpu >= 0:
             raise BufferError(f"{self!r} is on {self.device}: use tensor() or array()")
-        view = memoryview(self._export(self.nbytes)).cast("B")
+        view = memoryview(self._export(self.nbytes, self.readonly)).cast("B")
         return view.toreadonly() if self.readonly else view
 
     def array(self, shape: int | tuple[int, ...] | None = None, dtype: Any = "u1") -> Any:
@@ -85,7 +86,7 @@ class Memory:
             count *= n
         if count == 0:
             return library.empty(shape, kind)
-        export = self._export(count)
+        export = self._export(count, self.readonly)
         if self._gpu < 0:
             view = memoryview(export).cast("B")
             return library.frombuffer(view.toreadonly() if self.readonly else view, kind).reshape(shape)
@@ -103,7 +104,7 @@ class Memory:
             count *= n
         if count == 0:
             return torch.empty(shape, dtype=dtype, device=self.device)
-        export = self._export(count)
+        export = self._export(count, readonly=False)   # torch refuses memory with the flag; the mapping refuses writes
         if self._gpu >= 0:
             return torch.as_tensor(export, device=self.device).view(dtype).view(shape)
         view = memoryview(export).cast("B")
