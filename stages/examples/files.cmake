@@ -12,4 +12,5 @@ set(CAROUSEL_EXAMPLE_FILES
   port/CMakeLists.txt port/README.md port/newest.cpp port/feed.cpp port/count.cpp port/feed.py port/count.py port/ports.toml
   tally/README.md tally/tally.py tally/tally.toml tally/test_tally.py
   tint/README.md tint/test_tint.py tint/tint.py tint/tint.toml
-  notebook/README.md notebook/inspect_run.py)
+  notebook/README.md notebook/inspect_run.py
+  model_server/README.md model_server/model_server.py)
