@@ -62,17 +62,19 @@ interaction::effect interaction::open_text(std::string title, std::vector<std::s
     return {effect::kind::show_text, std::move(words)};
 }
 
+interaction::effect interaction::refuse_second() {
+    failed_ = true;
+    result_ = fmt::format("not done: `{}` has not returned yet", running_);
+    mode_ = mode::table;
+    return {};
+}
+
 interaction::effect interaction::choose(int key) {
     const std::vector<action> all = actions();
     const auto a = std::find_if(all.begin(), all.end(), [&](const action& each) { return each.key == key; });
     if (a == all.end()) return {};
     if (!a->asks) return open_text("log of " + label_, {a->name, "-f", "-n", "1000", "--no-color", label_});
-    if (!running_.empty()) {
-        failed_ = true;
-        result_ = fmt::format("not done: `{}` has not returned yet", running_);
-        mode_ = mode::table;
-        return {};
-    }
+    if (!running_.empty()) return refuse_second();
     const std::string pid = rows_[selected()].pid;
     asked_ = {a->name, label_};
     question_ = fmt::format("{} {}{}? y/n", a->name, label_, pid == "-" ? "" : fmt::format(" (pid {})", pid));
@@ -149,6 +151,7 @@ interaction::effect interaction::press_in_parameter(int key) {
         typed_ += static_cast<char>(key);
     } else if (is_enter(key)) {
         if (typed_.empty()) return open_text("parameters of the pipeline", {"set"});
+        if (!running_.empty()) return refuse_second();
         return start({"set", typed_});
     }
     return {};

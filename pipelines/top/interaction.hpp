@@ -62,6 +62,8 @@ private:
         bool asks = true;  ///< the user must confirm it
     };
     [[nodiscard]] std::vector<action> actions() const;
+    /// An action is outstanding, and a second one would end it.
+    [[nodiscard]] effect refuse_second();
     [[nodiscard]] effect choose(int key);
     [[nodiscard]] effect start(std::vector<std::string> words);
     [[nodiscard]] effect press_in_table(int key);

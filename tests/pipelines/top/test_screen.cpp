@@ -152,6 +152,10 @@ TEST_CASE("while a command is outstanding no second one is requested") {
     CHECK(ui.now() == mode::table);
     CHECK(ui.failed());
     CHECK_THAT(ui.prompt(), contains("`restart a` has not returned yet"));
+    press(ui, "sgain=2");
+    CHECK(ui.press('\n').what == kind::none);
+    CHECK(ui.failed());
+    CHECK_THAT(ui.prompt(), contains("`restart a` has not returned yet"));
     ui.finish(false, "error: refused");
     CHECK(ui.failed());
     CHECK(ui.prompt() == "error: refused");
