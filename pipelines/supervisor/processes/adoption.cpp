@@ -209,6 +209,20 @@ void end_unknown_process(const shm::incarnation& e, const std::string& run_id) {
     }
 }
 
+// The dead supervisor may have fenced a process after it last wrote the state file. It may have reported the
+// CPU time of that process to a client, so the time is counted here before the entry is used again.
+void count_cpu_of_fenced(process_table& t, process_records& remembered) {
+    for (auto& s : t.seats) {
+        for (process_record& r : remembered[s->index]) {
+            if (r.cpu_counted || r.entry >= shm::max_incarnations) continue;
+            const entry_word w = entry_word::of(ring::load(t.c->entry[r.entry].identity));
+            if (w.state != entry_state::fenced || w.seat != s->index || w.epoch != r.epoch) continue;
+            s->counters.cpu_ns += ring::load(t.c->entry[r.entry].cpu_ns);
+            r.cpu_counted = true;
+        }
+    }
+}
+
 }  // namespace
 
 found_entry what_is(const ring::entry_word& entry, bool named_by_seat, bool reusable) noexcept {
@@ -241,6 +255,7 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
     repair_adopted_entries(t, remembered, run_id);
     repair_start_times(t, remembered);
     remembered.resize(t.seats.size());
+    count_cpu_of_fenced(t, remembered);
     found_processes n;
     for (auto& s : t.seats) find_processes(t, *s, run_id, remembered[s->index], n);
     for (auto& s : t.seats) resume_seat(t, *s);

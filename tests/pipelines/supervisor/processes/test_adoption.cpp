@@ -313,6 +313,25 @@ TEST_CASE("a promotion cut between its two steps is completed with the dead owne
     b.check_words_free();
 }
 
+TEST_CASE("the CPU time of a process that was fenced after the last state file is counted exactly once") {
+    restored_block b;
+    b.adopt();
+    nlohmann::json state = state_json(*b.table);
+    const bool counted = GENERATE(false, true);
+    process_record r;
+    r.entry = 3;
+    r.epoch = 1;
+    r.cpu_counted = counted;
+    state["seats"][0]["processes"] = process_records::value_type{r};
+    b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::fenced}, 1);
+    b.c().entry[3].cpu_ns.store(7);
+    b.adopt(state);
+    CHECK(b.first().counters.cpu_ns == (counted ? 0 : 7));
+    CHECK(counters_of(*b.table, b.first()).cpu_ns == (counted ? 0 : 7));
+    b.adopt(state_json(*b.table));
+    CHECK(b.first().counters.cpu_ns == (counted ? 0 : 7));
+}
+
 TEST_CASE("counts, delays and frames given up outlive their supervisor") {
     restored_block b;
     b.adopt();
