@@ -62,11 +62,7 @@ void fault_reports::start(const seat& s, const run::fault_record& record) try {
     s.log->line_about(record.pid, fmt::format("no backtrace of pid {}: {}", record.pid, e.what()));
 }
 
-void fault_reports::end(report& r, bool timed_out) {
-    if (timed_out) {
-        shm::signal_pidfd(r.child.pidfd.get(), SIGKILL);
-        (void)events_of(r.child.pidfd.get(), POLLIN, now_ns() + ns_per_s);
-    }
+void fault_reports::end(report& r) {
     (void)reap(r.child.pidfd.get());
     std::string text(max_backtrace_bytes, '\0');
     const ssize_t got = read_whole_at(r.output.get(), text.data(), text.size(), 0);
@@ -75,19 +71,26 @@ void fault_reports::end(report& r, bool timed_out) {
     const auto log = [&](std::string_view line) { r.of->log->line_about(r.pid, line); };
     lines.feed(text, log);
     lines.finish(log);
-    if (timed_out || text.empty())
+    if (r.timed_out || text.empty())
         log(fmt::format("no complete backtrace of pid {}: carousel-backtrace {}", r.pid,
-                        timed_out ? fmt::format("took longer than {} s", backtrace_limit_ns / ns_per_s)
-                                  : "printed nothing"));
+                        r.timed_out ? fmt::format("took longer than {} s", backtrace_limit_ns / ns_per_s)
+                                    : "printed nothing"));
     r.of->log->end_of_process();
 }
 
 void fault_reports::tick(u64 now) {
     std::erase_if(all_, [&](report& r) {
-        const bool ended = has_ended(r.child.pidfd.get());
-        if (!ended && now < r.until_ns) return false;
-        end(r, !ended);
-        return true;
+        if (has_ended(r.child.pidfd.get())) {
+            end(r);
+            return true;
+        }
+        // A program that waits for a file of a network file system may not end at once; this thread does not
+        // wait for it.
+        if (now >= r.until_ns && !r.timed_out) {
+            r.timed_out = true;
+            shm::signal_pidfd(r.child.pidfd.get(), SIGKILL);
+        }
+        return false;
     });
     while (all_.size() < max_backtraces && !queue_.empty()) {
         const queued next = queue_.front();
@@ -97,9 +100,11 @@ void fault_reports::tick(u64 now) {
 }
 
 void fault_reports::finish() {
-    const u64 until = now_ns() + backtrace_limit_ns;
+    const u64 until = now_ns() + backtrace_limit_ns + ns_per_s;
     while (!all_.empty() && now_ns() < until) {
-        (void)events_of(all_.front().child.pidfd.get(), POLLIN, std::min(until, all_.front().until_ns));
+        const report& first = all_.front();
+        (void)events_of(first.child.pidfd.get(), POLLIN,
+                        first.timed_out ? until : std::min(until, first.until_ns));
         tick(now_ns());
     }
 }

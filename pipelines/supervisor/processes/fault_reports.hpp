@@ -29,7 +29,7 @@ public:
     /// the log contains only that there is no backtrace. `s` must exist until finish().
     void begin(const seat& s, const run::fault_record& r);
     void tick(u64 now);
-    /// Waits until all backtraces are in the log, for at most 10 s.
+    /// Waits until all backtraces are in the log, for at most 11 s.
     void finish();
 
 private:
@@ -39,13 +39,14 @@ private:
         i32 pid;  ///< the process that died
         shm::unique_fd output;
         u64 until_ns;
+        bool timed_out = false;  ///< SIGKILL has been sent
     };
     struct queued {
         const seat* of;
         run::fault_record record;
     };
     void start(const seat& s, const run::fault_record& r);
-    static void end(report& r, bool timed_out);
+    static void end(report& r);
 
     std::vector<report> all_;
     std::deque<queued> queue_;
