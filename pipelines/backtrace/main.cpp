@@ -78,8 +78,10 @@ int print_backtrace() {
         fmt::print("  the record ends here: the stack is damaged, or the process was killed\n");
     for (u32 k = 0; k < r->modules; ++k)
         if (names.is_stale(r->module[k]))
-            fmt::print("  {} has changed since the process was started, so its functions are not known\n",
-                       r->module[k].path);
+            fmt::print(
+                "  {} has changed since the process was started, or cannot be read, so its functions are not "
+                "known\n",
+                r->module[k].path);
     if (library == nullptr) print_hint(*r, names);
     core_facts f = facts_of_this_process();
     f.pid = r->pid;

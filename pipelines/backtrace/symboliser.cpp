@@ -72,7 +72,9 @@ u64 symboliser::address_in_file(u32 k) const noexcept {
 
 bool symboliser::is_stale(const run::fault_module& m) const noexcept {
     const auto found = modules_.find(&m);
-    return session_ != nullptr && found != modules_.end() && found->second == nullptr;
+    // the kernel's vdso has no file
+    return session_ != nullptr && std::strchr(m.path, '/') != nullptr && found != modules_.end() &&
+           found->second == nullptr;
 }
 
 std::vector<place> symboliser::places_of(u32 k) const {

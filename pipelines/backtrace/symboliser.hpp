@@ -32,7 +32,8 @@ public:
     [[nodiscard]] u64 address_in_file(u32 k) const noexcept;
     /// Empty if nothing is known.
     [[nodiscard]] std::vector<place> places_of(u32 k) const;
-    /// True if the module's file has been replaced since the process was started, or cannot be read.
+    /// True if the module's file has been replaced since the process was started, or cannot be read. False
+    /// for a module without a file.
     [[nodiscard]] bool is_stale(const run::fault_module& m) const noexcept;
 
 private:
