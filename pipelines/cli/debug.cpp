@@ -152,6 +152,8 @@ pid_t start_debugger(std::vector<std::string> words) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     ::execv(argv[0], argv.data());
+    std::cerr << fmt::format("error: {}: {}; name another debugger with --gdb PATH\n", words[0],
+                             errno_text(errno));
     ::_exit(127);
 }
 
