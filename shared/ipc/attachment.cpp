@@ -98,8 +98,8 @@ bool attachment::try_attach(u64 until_ns, std::string& problem) {
     if (!socket) return false;
     shm::message m;
     const u64 now = now_ns(), wait_ns = until_ns > now ? until_ns - now : 0;
-    const json reply =
-        ask_holder(socket.get(), json{{"attach", introduction()}}.dump(), m, std::max(patience_ns, wait_ns));
+    const json reply = ask_holder(socket.get(), json{{"attach", introduction()}}.dump(), m,
+                                  std::max(patience_ns, wait_ns), {}, true);
     if (reply.is_null()) {
         problem = "its holder does not answer: check whether it is stopped";
         return false;

@@ -20,7 +20,8 @@ namespace carousel::ipc {
 namespace {
 
 using nlohmann::json;
-constexpr std::size_t most_recorded = 64, most_watchers = 256;
+constexpr std::size_t most_recorded = max_clients;  // all of them may have died without a holder
+constexpr std::size_t most_watchers = 256;
 constexpr u64 reply_ns = ns_per_s, retry_ns = 100 * ns_per_ms;
 
 void add_blocks(space_block& s, u32 place, u32 epoch, std::vector<owned_block>& to) {
@@ -79,17 +80,22 @@ void death_log::subscribe(shm::unique_fd socket, const json& request) {
                 .dump());
         return;
     }
-    bool whole = shm::send_message(socket.get(), json{{"watching", true}}.dump());
     bool again = false;
+    std::vector<u32> seen, before;
     read_member(request["watch"], "again", again);
-    for (const std::string& message : recorded_)
-        whole = whole && (!again || shm::send_message(socket.get(), message));
+    read_member(request["watch"], "seen", seen);
+    if (!again)
+        for (const record& r : recorded_) before.push_back(r.epoch);
+    bool whole = shm::send_message(socket.get(), json{{"watching", true}, {"before", before}}.dump());
+    for (const record& r : recorded_)
+        if (again && std::find(seen.begin(), seen.end(), r.epoch) == seen.end())
+            whole = whole && shm::send_message(socket.get(), r.message);
     if (whole) watchers_.push_back(std::move(socket));
 }
 
 void death_log::add(const client_death& d) {
     const std::string message = json{{"death", d}}.dump(-1, ' ', false, json::error_handler_t::replace);
-    recorded_.push_back(message);
+    recorded_.push_back({d.epoch, message});
     if (recorded_.size() > most_recorded) recorded_.pop_front();
     watchers_.erase(
         std::remove_if(watchers_.begin(), watchers_.end(),
@@ -116,12 +122,15 @@ bool death_watch::try_connect(bool again) {
     if (!socket) return false;
     shm::message m;
     const json reply = ask_holder(
-        socket.get(), json{{"watch", {{"version", space_version}, {"again", again}}}}.dump(), m, reply_ns);
+        socket.get(), json{{"watch", {{"version", space_version}, {"again", again}, {"seen", seen_}}}}.dump(),
+        m, reply_ns);
     if (reply.is_null()) return false;
     if (!reply.contains("watching"))
         throw shm_error(
             fmt::format("watching the space \"{}\": its holder refuses: {}", space_,
                         reply.value("refused", std::string("it is an older build: hold the space again"))));
+    if (std::vector<u32> before; read_member(reply, "before", before))
+        seen_.insert(seen_.end(), before.begin(), before.end());
     socket_.reset(std::move(socket));
     return true;
 }
@@ -143,7 +152,7 @@ std::optional<client_death> death_watch::next(u64 timeout_ns) {
             if (message.is_object() && message.contains("death")) read_known_fields(message["death"], d);
             if (d.epoch == 0 || std::find(seen_.begin(), seen_.end(), d.epoch) != seen_.end()) continue;
             seen_.push_back(d.epoch);
-            if (seen_.size() > 4 * most_recorded) seen_.pop_front();
+            if (seen_.size() > 2 * most_recorded) seen_.pop_front();
             return d;
         }
         if (left == 0 || wait_is_ended()) return std::nullopt;

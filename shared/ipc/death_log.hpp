@@ -3,12 +3,14 @@
 // repair, to the processes that watch the space. A client that has left in order is not reported.
 //
 // A watcher has a connection of its own to the holder's socket. Its messages are JSON:
-//   {"watch": {"version", "again"}}     the watcher; `again`: also the recorded deaths, after a change of
-//   holder
-//   {"watching": true}, then {"death": ...} for each death
+//   {"watch": {"version", "again", "seen"}}   the watcher; `again`: also the recorded deaths, except for the
+//                                             epochs in `seen`
+//   {"watching": true, "before": [epochs]}    the holder, with the recorded deaths that are not sent
+//   {"death": ...}                            for each death
 // A watcher that does not receive its messages is disconnected, because the holder never waits; it connects
-// again, and gets the last deaths again. If the holder dies, the next holder finds and reports the clients
-// that have died meanwhile.
+// again, and gets the recorded deaths that it has not seen. They may exceed what the socket holds: then the
+// watcher is disconnected again, and gets the rest at the next connection. If the holder dies, the next
+// holder finds and reports the clients that have died meanwhile.
 
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
@@ -59,7 +61,11 @@ public:
     void drop_closed();
 
 private:
-    std::deque<std::string> recorded_;  ///< the last messages
+    struct record {
+        u32 epoch = 0;
+        std::string message;
+    };
+    std::deque<record> recorded_;  ///< the last deaths
     std::vector<shm::unique_fd> watchers_;
 };
 
@@ -76,8 +82,8 @@ private:
     [[nodiscard]] bool try_connect(bool again);
     std::string space_;
     shm::process_fd socket_;
-    std::deque<u32>
-        seen_;  ///< epochs that have been returned: a death may be reported again by the next holder
+    /// Epochs that are not returned (again): a death may be reported again by the next holder.
+    std::deque<u32> seen_;
 };
 
 }  // namespace carousel::ipc

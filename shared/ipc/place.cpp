@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "ipc/wait_check.hpp"
 #include "shm/runtime_folder.hpp"
 
 namespace carousel::ipc {
@@ -40,10 +43,17 @@ std::optional<hold_record> read_record(const hold_place& p) {
 // either sending fails (EPIPE), or the first receive fails (ECONNRESET, because the request was not read). In
 // both cases the reply can still be received.
 nlohmann::json ask_holder(int socket, const std::string& request, shm::message& answer, u64 wait_ns,
-                          const std::vector<int>& fds) {
+                          const std::vector<int>& fds, bool checked) {
     if (socket < 0) return nullptr;
     const bool sent = shm::send_message(socket, request, fds, wait_ns);
-    shm::receive_status got = shm::receive_message(socket, answer, sent ? wait_ns : 0);
+    const u64 now = now_ns(), until = !sent ? now : wait_ns > ~u64{0} - now ? ~u64{0} : now + wait_ns;
+    shm::receive_status got = shm::receive_status::would_block;
+    for (u64 left = until - now;;) {
+        got = shm::receive_message(socket, answer, checked ? std::min(left, 100 * ns_per_ms) : left);
+        const u64 then = now_ns();
+        left = until > then ? until - then : 0;
+        if (got != shm::receive_status::would_block || left == 0 || (checked && wait_is_ended())) break;
+    }
     if (got == shm::receive_status::failed || got == shm::receive_status::closed)
         got = shm::receive_message(socket, answer);
     if (got != shm::receive_status::ok) return nullptr;

@@ -49,7 +49,8 @@ void write_record(const hold_place& p, const hold_record& r);
 
 /// Sends a request to a holder and waits up to `wait_ns` for the reply, whose descriptors are in `answer`.
 /// Returns null if the holder has ended, does not reply, or replies with something other than an object.
+/// `checked`: the thread's wait check may end the wait; the caller must have no lock.
 [[nodiscard]] nlohmann::json ask_holder(int socket, const std::string& request, shm::message& answer,
-                                        u64 wait_ns, const std::vector<int>& fds = {});
+                                        u64 wait_ns, const std::vector<int>& fds = {}, bool checked = false);
 
 }  // namespace carousel::ipc

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ipc/step.hpp"
+#include "ipc/wait_check.hpp"
 
 namespace carousel::ipc {
 
@@ -66,7 +67,8 @@ auto wait_for(queue_block& b, u64 timeout_ns, Attempt attempt) {
     for (;;) {
         const u32 seen = shm::ticket(b.bell);
         if (auto got = attempt()) return got;
-        if (!sleep_until(b.bell, seen, deadline)) return attempt();
+        if (!sleep_until(b.bell, seen, deadline))
+            return this_thread_wait_check().ended ? decltype(attempt())() : attempt();
     }
 }
 

@@ -47,7 +47,9 @@ wait_check& this_thread_wait_check() noexcept {
 
 bool wait_is_ended() noexcept {
     wait_check& c = this_thread_wait_check();
-    if (c.check == nullptr || c.check(c.with) == 0) return false;
+    if (c.check == nullptr) return false;
+    if (c.ended) return true;  // each further wait of the same call ends, too
+    if (c.check(c.with) == 0) return false;
     c.ended = true;
     return true;
 }

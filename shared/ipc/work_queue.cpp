@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ipc/step.hpp"
+#include "ipc/wait_check.hpp"
 
 namespace carousel::ipc {
 namespace {
@@ -14,7 +15,8 @@ auto wait_for(work_queue_block& b, u64 timeout_ns, Attempt attempt) {
         const u32 seen = shm::ticket(b.bell);  // The ticket is read before the attempt: if the doorbell rings
                                                // after that, the sleep ends.
         if (auto got = attempt()) return got;
-        if (!sleep_until(b.bell, seen, deadline)) return attempt();
+        if (!sleep_until(b.bell, seen, deadline))
+            return this_thread_wait_check().ended ? decltype(attempt())() : attempt();
     }
 }
 

@@ -13,6 +13,7 @@
 #include "ipc/attachment.hpp"
 #include "ipc/c/carousel/space.h"
 #include "ipc/handles.hpp"
+#include "ipc/wait_check.hpp"
 
 namespace carousel::ipc::c {
 
@@ -35,6 +36,7 @@ private:
 /// Runs `body`, which returns a status.
 template <class Body>
 [[nodiscard]] carousel_status call(Body body) noexcept {
+    this_thread_wait_check().ended = false;
     try {
         return body();
     } catch (...) {
@@ -85,19 +87,23 @@ template <class Handle>
 [[nodiscard]] carousel_status end(Handle* h, const char* what) noexcept {
     return call([&] {
         if (h == nullptr) return CAROUSEL_OK;
-        valid(h, what).mark = 0;
+        static_cast<volatile u32&>(valid(h, what).mark) = 0;  // otherwise removed as a store before delete
         delete h;
         return CAROUSEL_OK;
     });
+}
+
+inline void require_size(std::size_t size, const char* what) {
+    if (size < sizeof(std::size_t) * 2)
+        throw failure(CAROUSEL_INVALID_ARGUMENT,
+                      std::string(what) + ": the member `size` has to be set to the size of the structure");
 }
 
 /// Copies as much of `from` as the caller's structure has room for.
 template <class T>
 void fill(T* to, T from, const char* what) {
     const std::size_t size = required(to, what).size;
-    if (size < sizeof(std::size_t) * 2)
-        throw failure(CAROUSEL_INVALID_ARGUMENT,
-                      std::string(what) + ": the member `size` has to be set to the size of the structure");
+    require_size(size, what);
     from.size = size;
     std::memcpy(static_cast<void*>(to), &from, size < sizeof(T) ? size : sizeof(T));
 }

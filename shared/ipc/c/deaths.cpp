@@ -27,7 +27,9 @@ carousel_status carousel_death_watch_next(carousel_death_watch* watch, int64_t t
                                           carousel_death* death) {
     return call([&] {
         carousel_death_watch& w = valid(watch, "carousel_death_watch_next");
-        required(death, "carousel_death_watch_next: death");
+        // checked first: a death that can't be stored must not be taken
+        require_size(required(death, "carousel_death_watch_next: death").size,
+                     "carousel_death_watch_next: death");
         std::optional<client_death> d = w.is.next(static_cast<u64>(timeout_of(timeout_ns).count()));
         if (!d) throw timed_out("no client of the space has died");
         w.last = std::move(*d);

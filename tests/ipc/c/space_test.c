@@ -200,6 +200,13 @@ static void* push_later(void* with) {
 
 static int end_after(void* with) { return ++*(int*)with > 2; }
 
+/* A wait check that ends the wait at the moment at which the wait could succeed. */
+static int end_when_pushed(void* with) {
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, push_later, with) == 0 && pthread_join(other, NULL) == 0);
+    return 1;
+}
+
 /* Timeouts, waits that are ended, and threads. */
 static void test_waits(void) {
     struct all a = open_all();
@@ -228,7 +235,16 @@ static void test_waits(void) {
     STATUS(CAROUSEL_INTERRUPTED, carousel_semaphore_acquire(a.turn, CAROUSEL_NO_LIMIT, &permit));
     calls = 0;
     STATUS(CAROUSEL_INTERRUPTED, carousel_space_open("no-such-space", NULL, &space));
+    kill(holder.pid, SIGSTOP); /* also while the holder does not reply */
+    calls = 0;
+    begin = now_ns();
+    STATUS(CAROUSEL_INTERRUPTED, carousel_space_open("c", NULL, &space));
+    CHECK(now_ns() - begin < 2 * SECOND);
+    kill(holder.pid, SIGCONT);
+    carousel_set_wait_check(end_when_pushed, &a);
+    STATUS(CAROUSEL_INTERRUPTED, carousel_queue_pop(a.empty, &number, CAROUSEL_NO_LIMIT));
     carousel_set_wait_check(NULL, NULL);
+    OK(carousel_queue_pop(a.empty, &number, 0)); /* the wait has changed nothing */
     STATUS(CAROUSEL_TIMED_OUT, carousel_queue_pop(a.empty, &number, 1));
     carousel_semaphore_state state = {.size = sizeof state};
     OK(carousel_semaphore_get_state(a.turn, &state));
@@ -261,10 +277,12 @@ static void test_arguments(void) {
     STATUS(CAROUSEL_REFUSED, carousel_semaphore_open(a.space, "", 1, &semaphore));
     STATUS(CAROUSEL_REFUSED, carousel_semaphore_open(a.space, "turn", 2, &semaphore)); /* another shape */
     CHECK(strstr(carousel_last_error(), "a semaphore of 1 permits") != NULL);
-    STATUS(CAROUSEL_REFUSED, carousel_queue_open(a.space, "samples", 8, sizeof(struct sample), "tile", &queue));
+    STATUS(CAROUSEL_REFUSED,
+           carousel_queue_open(a.space, "samples", 8, sizeof(struct sample), "tile", &queue));
     STATUS(CAROUSEL_REFUSED, carousel_pool_open(a.space, "x", 1000, 1000, CAROUSEL_HOST, &pool));
     STATUS(CAROUSEL_REFUSED, carousel_pool_open(a.space, "x", 1u << 30, unit, CAROUSEL_HOST, &pool));
-    STATUS(CAROUSEL_INVALID_ARGUMENT, carousel_pool_open(a.space, "x", unit, unit, (carousel_memory)2, &pool));
+    STATUS(CAROUSEL_INVALID_ARGUMENT,
+           carousel_pool_open(a.space, "x", unit, unit, (carousel_memory)2, &pool));
     STATUS(CAROUSEL_REFUSED, carousel_pool_open(a.space, "x", unit, unit, CAROUSEL_GPU, &pool));
     CHECK(strstr(carousel_last_error(), "carousel_space_map_gpu") != NULL);
     STATUS(CAROUSEL_INVALID_ARGUMENT, carousel_space_map_gpu(a.space, -1));
@@ -281,8 +299,8 @@ static void test_arguments(void) {
     STATUS(CAROUSEL_INVALID_ARGUMENT, carousel_pool_get_state(a.frames, &small));
     carousel_space* other;
     OK(carousel_space_open("c", NULL, &other)); /* another client of the same process */
-    STATUS(CAROUSEL_INVALID_ARGUMENT,
-           carousel_block_queue_open(other, "travelling", a.frames, 4, sizeof(struct picture), NULL, &blocks));
+    STATUS(CAROUSEL_INVALID_ARGUMENT, carousel_block_queue_open(other, "travelling", a.frames, 4,
+                                                                sizeof(struct picture), NULL, &blocks));
     OK(carousel_space_close(other));
 
     /* a block of another pool can't be sent, and still belongs to its owner */
@@ -321,7 +339,8 @@ static void test_full(void) {
     struct all a = open_all();
     carousel_block* block[5];
     for (int k = 0; k < 5; ++k) OK(carousel_pool_allocate(a.frames, unit, 0, &block[k]));
-    for (int k = 0; k < 4; ++k) OK(carousel_block_queue_send(a.travelling, block[k], &(struct picture){0}, 0));
+    for (int k = 0; k < 4; ++k)
+        OK(carousel_block_queue_send(a.travelling, block[k], &(struct picture){0}, 0));
     STATUS(CAROUSEL_TIMED_OUT, carousel_block_queue_send(a.travelling, block[4], &(struct picture){0}, 0));
     STATUS(CAROUSEL_TIMED_OUT,
            carousel_block_queue_send(a.travelling, block[4], &(struct picture){0}, SECOND / 100));
@@ -353,7 +372,8 @@ static void test_full(void) {
     CHECK(shape.kind == CAROUSEL_BLOCK_QUEUE && shape.count == 4 && shape.each == 16 &&
           strcmp(shape.pool, "frames") == 0);
     OK(carousel_space_find(a.space, "tasks", &shape));
-    CHECK(shape.kind == CAROUSEL_WORK_QUEUE && shape.count == 8 && shape.each == 4 && shape.max_attempts == 2);
+    CHECK(shape.kind == CAROUSEL_WORK_QUEUE && shape.count == 8 && shape.each == 4 &&
+          shape.max_attempts == 2);
     OK(carousel_space_find(a.space, "frames", &shape));
     CHECK(shape.kind == CAROUSEL_POOL && shape.count == pool_bytes && shape.each == unit &&
           shape.memory == CAROUSEL_HOST && shape.pool[0] == 0);
@@ -387,6 +407,8 @@ static void test_deaths(void) {
     STATUS(CAROUSEL_INTERRUPTED, carousel_death_watch_next(deaths, CAROUSEL_NO_LIMIT, &death));
     carousel_set_wait_check(NULL, NULL);
     start_holder();
+    carousel_death unsized = {0};
+    STATUS(CAROUSEL_INVALID_ARGUMENT, carousel_death_watch_next(deaths, LONG, &unsized)); /* takes no death */
     OK(carousel_death_watch_next(deaths, LONG, &death));
     CHECK(death.pid == peer.pid && death.blocks == 1 && death.permits == 1);
     STATUS(CAROUSEL_TIMED_OUT, carousel_death_watch_next(deaths, SECOND / 20, &death));
@@ -434,12 +456,8 @@ int main(int argc, char** argv) {
     static const struct {
         const char* name;
         void (*run)(void);
-    } cases[] = {{"kill", test_kill},
-                 {"waits", test_waits},
-                 {"arguments", test_arguments},
-                 {"full", test_full},
-                 {"deaths", test_deaths},
-                 {"fork", test_fork}};
+    } cases[] = {{"kill", test_kill}, {"waits", test_waits},   {"arguments", test_arguments},
+                 {"full", test_full}, {"deaths", test_deaths}, {"fork", test_fork}};
     program = argv[0];
     if (argc == 2 && strcmp(argv[1], "peer") == 0) return run_peer();
     if (argc != 3) return 2;
