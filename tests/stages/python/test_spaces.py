@@ -73,6 +73,20 @@ while True:
 """
 
 
+# Ends while a thread waits in a queue, and while another writes into a block: neither may crash, nor write into memory of others.
+ENDING = """
+import threading, carousel
+space = carousel.Space("py")
+array = space.pool("frames").allocate(4096).array()
+
+def write():
+    while True:
+        array[:] = 1
+for work in space.queue("empty").get, write:
+    threading.Thread(target=work, daemon=True).start()
+"""
+
+
 def in_spawned(space, samples):
     """In a spawned process, which gets a Space and a Queue."""
     samples.put((os.getpid(), 0.5), 10)
@@ -273,8 +287,10 @@ class Spaces(unittest.TestCase):
             self.space.pool("gpu", UNIT, device="cuda")
         with self.assertRaisesRegex(carousel.ConfigError, "^the space \"py\" is already held"):
             carousel.hold("py")
-        with self.assertRaisesRegex(TypeError, "belongs to one process"), self.pool.allocate(1) as block:
-            __import__("pickle").dumps(block)
+        with self.pool.allocate(1) as block, self.turn.acquire(1) as permit:
+            for of_one_process in block, permit:
+                with self.assertRaisesRegex(TypeError, "belongs to one process"):
+                    __import__("pickle").dumps(of_one_process)
         for n in range(2):
             for task in self.tasks if n else [None]:
                 if task is None:
@@ -284,6 +300,72 @@ class Spaces(unittest.TestCase):
                 break
         self.assertEqual((self.tasks.waiting, self.tasks.claim(0).fail(), self.tasks.dead_letters), (1, None, 1))
         self.assertEqual((self.tasks.take_dead_letter(), self.tasks.take_dead_letter()), (5, None))
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_threads_end_neither_a_handle_nor_a_block_under_each_other(self):
+        ending = self.start(ENDING)
+        self.assertEqual((ending.wait(30), ending.stderr.read()), (0, ""))
+        got = queue.Queue()
+        mine = self.space.queue("empty", 8, 8)
+        waiting = threading.Thread(target=lambda: got.put(mine.get(10)))
+        waiting.start()
+        time.sleep(0.05)
+        mine.close()   # its wait continues
+        self.empty.put(b"12345678")
+        self.assertEqual(got.get(timeout=10), b"12345678")
+        waiting.join()
+        with self.assertRaisesRegex(carousel.ConfigError, "closed"):
+            mine.get(0)
+        for _ in range(4):
+            self.travelling.put(self.pool.allocate(UNIT))
+        block = self.pool.allocate(UNIT)
+        waiting = threading.Thread(target=lambda: got.put(self.assertRaises(carousel.TimedOut, self.travelling.put, block, None, 0.3)))
+        waiting.start()
+        time.sleep(0.1)
+        with self.assertRaises(carousel.ConfigError):   # it is being sent
+            block.array()
+        waiting.join()
+        block.array()[:] = 1   # it was not sent
+        block.free()
+        while len(self.travelling):
+            self.travelling.get(1).free()
+        self.assertEqual(self.pool.state.blocks, 0)
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_what_can_t_be_decoded_is_given_back(self):
+        bytes_of_tasks = self.space.work_queue("tasks")
+        task = bytes_of_tasks.submit(b"{".ljust(64))
+        for _ in range(2):
+            with self.assertRaises(ValueError):
+                self.tasks.claim(1)
+            gc.collect()
+        self.assertEqual((self.tasks.state_of(task), bytes_of_tasks.take_dead_letter()), ("dead letter", b"{".ljust(64)))
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_deaths_reach_a_callback_that_is_late(self):
+        pool = self.space.pool("many", 2048 * UNIT, unit=UNIT)
+        seen, go_on = [], threading.Event()
+
+        def die():
+            child = os.fork()
+            if child == 0:
+                try:
+                    own = carousel.Space("py").pool("many")
+                    kept = [own.allocate(UNIT) for _ in range(256)]   # a report of 256 blocks is long: few fit into the socket
+                    os.kill(os.getpid(), signal.SIGKILL)
+                finally:
+                    os._exit(len(kept) > 0)
+            os.waitpid(child, 0)
+            return child
+        die()   # before the watch: not reported
+        with self.space.on_peer_death(lambda death: (seen.append(death.pid), go_on.wait(20))):
+            died = [die() for _ in range(24)]
+            go_on.set()
+            deadline = time.monotonic() + 20
+            while len(seen) < len(died) and time.monotonic() < deadline:
+                time.sleep(0.01)
+        self.assertEqual(seen, died)
+        self.assertEqual(pool.state.blocks, 0)
 
     @unittest.skipIf(ARGS.kills, "--kills")
     def test_a_forked_child_is_refused_and_a_spawned_one_opens_its_own(self):

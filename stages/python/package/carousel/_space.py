@@ -1,6 +1,7 @@
 """Spaces in Python: memory, semaphores and queues between processes that survive the death of any of them."""
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import os
@@ -15,40 +16,138 @@ from typing import Any, Callable, Iterator, NamedTuple, Self
 from . import _space_library as c
 from ._running import program
 from ._space_memory import Memory
-from ._space_library import ConfigError, Error, call, limit_ns, opened
+from ._space_library import ConfigError, Error, limit_ns
 
 
 class _Handle:
     """A handle of the library, which is ended once: by close(), at the end of `with`, or when the object is deleted. A forked child has
-    a copy of the object and ends nothing."""
+    a copy of the object and ends nothing. No lock is needed, which a signal handler or a forked child could find locked: each step is one
+    operation of a list. A call counts itself in `uses` before it reads the handle, and an end takes the handle before it reads `uses`."""
 
-    def __init__(self, handle, end):
-        self._handle = handle
-        self._finalizer = weakref.finalize(self, _end, handle, end, os.getpid())
-        self._finalizer.atexit = True
+    def __init__(self, handle, end, exports=()):
+        self._box, self._uses, self._ends = [handle], [], []
+        self._finalizer = weakref.finalize(self, _end, self._box, end, os.getpid(), self._uses, exports)
+        _note_exit()
+
+    def __reduce__(self):
+        raise TypeError("an object of a space belongs to one process")
+
+    @property
+    def is_open(self):
+        return bool(self._box)
 
     def _live(self):
-        if self._handle is None:
+        if not self._box:
             raise ConfigError(f"{self!r}: it has been closed")
-        return self._handle
+        return self
 
-    def _forget(self):
-        """To be called when the library has ended the handle."""
-        self._finalizer.detach()
-        self._handle = None
-
-    def _close(self, end):
-        if self._handle is not None:
-            call(end, self._handle)
-            self._forget()
-
-
-def _end(handle, end, pid):
-    if os.getpid() == pid:
+    def _begin(self):
+        self._uses.append(None)
         try:
-            call(end, handle)
-        except Error:   # at the end of the process; the holder recovers what is left
-            pass
+            return self._box[0]
+        except IndexError:
+            self._finish()
+            raise ConfigError(f"{self!r}: it has been closed") from None
+
+    def _finish(self):
+        self._uses.pop()
+        self._end_late()
+
+    def _end_late(self):
+        if not self._uses and self._ends:
+            try:
+                end, handle = self._ends.pop()
+            except IndexError:   # another thread was first
+                return
+            c.call(end, handle)
+
+    def _take(self, exports=(), require=None):
+        """Returns the handle, which no other thread can use then; None if it has ended. `require` raises if there are exports."""
+        try:
+            handle = self._box.pop()
+        except IndexError:
+            return None
+        try:
+            if exports:
+                require()
+            if self._uses:
+                raise ConfigError(f"{self!r}: another thread is using it")
+        except BaseException:
+            self._box.append(handle)
+            raise
+        return handle
+
+    def _close(self, end, exports=(), require=None):
+        handle = self._take(exports, require)
+        if handle is None:
+            return
+        try:
+            c.call(end, handle)
+        except BaseException:
+            self._box.append(handle)
+            raise
+        self._finalizer.detach()
+
+    def _close_after_use(self, end):
+        """As _close(); if another thread is in a call with the handle, that thread ends the handle after the call."""
+        try:
+            handle = self._box.pop()
+        except IndexError:
+            return
+        self._finalizer.detach()
+        self._ends.append((end, handle))
+        self._end_late()
+
+
+_is_exiting = False
+_exit_is_noted = False
+
+
+def _note_exit():
+    """To be called after a finalizer exists, so that _exit() runs before the finalizers at the end of the process."""
+    global _exit_is_noted
+    if not _exit_is_noted:
+        _exit_is_noted = True
+        atexit.register(_exit)
+
+
+def _exit():
+    global _is_exiting
+    _is_exiting = True
+
+
+def _end(box, end, pid, uses, exports):
+    # At the end of the process a daemon thread may still use the handle or an array: the holder recovers it after the exit.
+    if os.getpid() != pid or uses or (exports and _is_exiting):
+        return
+    try:
+        c.call(end, box.pop())
+    except (IndexError, Error):   # ended already; at the end of the process the holder recovers what is left
+        pass
+
+
+def call(name, *arguments):
+    """As the library's call. No other thread can end a _Handle among the arguments meanwhile."""
+    used = []
+    try:
+        values = []
+        for argument in arguments:
+            if isinstance(argument, _Handle):
+                values.append(argument._begin())
+                used.append(argument)
+            else:
+                values.append(argument)
+        c.call(name, *values)
+    finally:
+        for handle in used:
+            handle._finish()
+
+
+def opened(name, *arguments):
+    """Calls carousel_NAME, whose last parameter receives a handle; returns the handle."""
+    handle = ctypes.c_void_p()
+    call(name, *arguments, ctypes.byref(handle))
+    return handle.value
 
 
 class _Codec:
@@ -106,7 +205,7 @@ class Space:
             call("space_map_gpu", self._handle._live(), device)
 
     def __repr__(self):
-        return f"<carousel.Space {self.name!r}{'' if self._handle._handle else ', closed'}>"
+        return f"<carousel.Space {self.name!r}{'' if self._handle.is_open else ', closed'}>"
 
     def __enter__(self) -> Self:
         return self
@@ -119,7 +218,7 @@ class Space:
 
     def close(self) -> None:
         """Ends this object. The process is detached when all objects of the space have ended, too."""
-        self._handle._close("space_close")
+        self._handle._close_after_use("space_close")
 
     def _info(self):
         info = c.SpaceInfo()
@@ -232,8 +331,8 @@ class _Primitive:
         return _reopen, (self.space, *self._reopen)
 
     def close(self) -> None:
-        """Ends this object; what this process holds of the primitive remains valid."""
-        self._handle._close(self._end)
+        """Ends this object; what this process holds of the primitive remains valid. A wait of another thread continues until it ends."""
+        self._handle._close_after_use(self._end)
 
     def _state(self, function, state):
         call(function, self._handle._live(), ctypes.byref(state))
@@ -319,21 +418,21 @@ class Block(Memory):
     are made from it are its memory, without a copy; free(), BlockQueue.put() and the end of `with` raise BufferError while one of them
     exists."""
 
-    def __init__(self, pool, handle, meta=None):
+    def __init__(self, pool, handle):
         info = c.BlockInfo()
         call("block_get_info", handle, ctypes.byref(info))
         super().__init__(info, readonly=False)
-        self.pool, self.meta = pool, meta
-        self._handle = _Handle(handle, "block_free")
+        self.pool, self.meta = pool, None
+        self._handle = _Handle(handle, "block_free", self._exports)
 
     def __repr__(self):
-        return f"<carousel.Block of {self.nbytes} bytes at {self.offset} of {self.pool.name!r}{'' if self._handle._handle else ', ended'}>"
+        return f"<carousel.Block of {self.nbytes} bytes at {self.offset} of {self.pool.name!r}{'' if self._handle.is_open else ', ended'}>"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._handle._handle is None:   # it was put into a queue, or freed
+        if not self._handle.is_open:   # it was put into a queue, or freed
             return
         if kind is not None and self.exports:   # the frames of the exception hold arrays: the block is freed with them
             return
@@ -348,8 +447,7 @@ class Block(Memory):
     def free(self) -> None:
         """Frees the block. On a GPU, first waits for all work that this process has enqueued there. A second call does nothing. Raises
         BufferError while an array or tensor of the block exists."""
-        self._require_no_exports("free()")
-        self._handle._close("block_free")
+        self._handle._close("block_free", self._exports, lambda: self._require_no_exports("free()"))
 
     def share(self) -> bytes:
         """Returns a name of 32 bytes, by which another process can map the block read-only (Pool.open_share). It is valid until the block is
@@ -373,7 +471,7 @@ class SharedBlock(Memory):
         call("share_get_info", handle, ctypes.byref(info))
         super().__init__(info, readonly=True)
         self.pool = pool
-        self._handle = _Handle(handle, "share_close")
+        self._handle = _Handle(handle, "share_close", self._exports)
 
     def __enter__(self) -> Self:
         return self
@@ -395,8 +493,7 @@ class SharedBlock(Memory):
 
     def close(self) -> None:
         """Unmaps the block. Raises BufferError while an array or tensor of it exists."""
-        self._require_no_exports("close()")
-        self._handle._close("share_close")
+        self._handle._close("share_close", self._exports, lambda: self._require_no_exports("close()"))
 
 
 class Lease:
@@ -448,7 +545,9 @@ class Queue(_Primitive):
         """Waits for the first element and leases it: Lease.value. Raises TimedOut."""
         buffer = ctypes.create_string_buffer(self._codec.bytes)
         handle = opened("queue_lease", self._handle._live(), buffer, limit_ns(timeout))
-        return Lease(handle, self._codec.decode(buffer.raw))
+        lease = Lease(handle, None)   # first, so that an element that can't be decoded returns to the queue
+        lease.value = self._codec.decode(buffer.raw)
+        return lease
 
     def __len__(self) -> int:
         return self._state("queue_get_state", c.QueueState()).elements
@@ -472,15 +571,24 @@ class BlockQueue(_Primitive):
         """Passes the block on, with a dict of JSON values; waits for room, at most `timeout` seconds (None: no limit, 0: no wait). Raises
         TimedOut, and BufferError while an array or tensor of the block exists; then the block still belongs to this process. On a GPU,
         first waits for all work that this process has enqueued there."""
-        block._require_no_exports("put()")
-        call("block_queue_send", self._handle._live(), block._handle._live(), self._meta.encode(meta), limit_ns(timeout))
-        block._handle._forget()
+        data, limit = self._meta.encode(meta), limit_ns(timeout)
+        handle = block._handle._live()._take(block._exports, lambda: block._require_no_exports("put()"))   # no array can be made meanwhile
+        if handle is None:
+            raise ConfigError(f"{block!r}: another thread is using it")
+        try:
+            call("block_queue_send", self._handle._live(), handle, data, limit)
+        except BaseException:
+            block._handle._box.append(handle)
+            raise
+        block._handle._finalizer.detach()
 
     def get(self, timeout: float | None = None) -> Block:
         """Waits for a block, which then belongs to this process: Block.meta is the sender's dict. Raises TimedOut."""
         buffer = ctypes.create_string_buffer(self._meta.bytes)
         handle = opened("block_queue_receive", self._handle._live(), buffer, limit_ns(timeout))
-        return Block(self._pool, handle, self._meta.decode(buffer.raw))
+        block = Block(self._pool, handle)
+        block.meta = self._meta.decode(buffer.raw)
+        return block
 
     def __len__(self) -> int:
         return self._state("block_queue_get_state", c.QueueState()).elements
@@ -540,7 +648,9 @@ class WorkQueue(_Primitive):
         """Waits for a task and claims it. Raises TimedOut."""
         buffer = ctypes.create_string_buffer(self._codec.bytes)
         handle = opened("work_queue_claim", self._handle._live(), buffer, limit_ns(timeout))
-        return Task(handle, self._codec.decode(buffer.raw))
+        task = Task(handle, None)   # first, so that a task that can't be decoded fails, and becomes a dead letter
+        task.value = self._codec.decode(buffer.raw)
+        return task
 
     def __iter__(self) -> Iterator[Task]:
         while True:

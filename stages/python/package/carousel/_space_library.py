@@ -132,6 +132,8 @@ _lock = threading.Lock()
 def library():
     """The loaded library; the first call loads it, so that programs without spaces do not need it."""
     global _library
+    if _library is not None:   # without the lock, which a signal handler or a forked child could find locked
+        return _library
     with _lock:
         if _library is None:
             loaded = _load()
@@ -188,13 +190,6 @@ def call(name, *arguments):
     text = (lib.carousel_last_error() or b"").decode("utf-8", "replace")
     kind = {TIMED_OUT: TimedOut, NOT_HELD: NotHeld, NO_HOLDER: ConfigError, REFUSED: ConfigError, INVALID_ARGUMENT: ConfigError}.get(status, Error)
     raise kind(text)
-
-
-def opened(name, *arguments):
-    """Calls carousel_NAME, whose last parameter receives a handle; returns the handle."""
-    handle = c_void_p()
-    call(name, *arguments, ctypes.byref(handle))
-    return handle.value
 
 
 def limit_ns(timeout):

@@ -53,7 +53,6 @@ class Memory:
     def _export(self, count, readonly):
         """An object with the first `count` bytes. It keeps this object, and is counted while an array uses it. `readonly`: its flag, on a
         GPU."""
-        self._check()
         if count > self.nbytes:
             raise ValueError(f"{self!r}: {count} bytes were requested, but it has {self.nbytes}")
         if self._gpu >= 0:
@@ -64,6 +63,7 @@ class Memory:
         exports = self._exports   # the callback must not keep this object
         reference = weakref.ref(export, lambda dead: exports.pop(id(dead), None))
         exports[id(reference)] = reference
+        self._check()   # after it is counted: another thread that ends the block takes the handle before it reads the count
         return export
 
     def memory(self) -> memoryview:
