@@ -1,4 +1,6 @@
 // Spaces and semaphores of <carousel/space.h>.
+#include <cstddef>
+
 #include "core/clock.hpp"
 #include "ipc/c/handles.hpp"
 
@@ -13,7 +15,9 @@ carousel_status carousel_space_open(const char* name, const carousel_space_optio
         carousel_space*& to = required(space, "carousel_space_open: space");
         i64 wait_ns = 5 * static_cast<i64>(ns_per_s);
         if (options != nullptr) {
-            if (options->size < sizeof(carousel_space_options))
+            // the size of the first version, which programs compiled with it pass also to later libraries
+            constexpr std::size_t first = offsetof(carousel_space_options, wait_ns) + sizeof(i64);
+            if (options->size < first)
                 throw failure(CAROUSEL_INVALID_ARGUMENT,
                               "carousel_space_open: options->size has to be sizeof(carousel_space_options)");
             wait_ns = timeout_of(options->wait_ns).count();

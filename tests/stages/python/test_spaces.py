@@ -359,7 +359,7 @@ class Spaces(unittest.TestCase):
             return child
         die()   # before the watch: not reported
         with self.space.on_peer_death(lambda death: (seen.append(death.pid), go_on.wait(20))):
-            died = [die() for _ in range(24)]
+            died = [die() for _ in range(18)]
             go_on.set()
             deadline = time.monotonic() + 20
             while len(seen) < len(died) and time.monotonic() < deadline:

@@ -38,7 +38,8 @@
  * Threads. All functions may be called by any thread, several threads may use one handle of a space, pool,
  * semaphore or queue at a time, and a handle of a block, permit, lease, task, share or death watch may be
  * used by one thread at a time. Data that a process has written before push, send, submit, commit or release
- * is visible to the process that gets the element, block, task or permit.
+ * is visible to the process that gets the element, block, task or permit. A thread must not be cancelled
+ * (pthread_cancel) during a call.
  *
  * fork. A forked child can't use its parent's handles: every function refuses them with CAROUSEL_FORKED and
  * has no effect, also the functions that end a handle. The child may open the space itself. A child that
@@ -417,7 +418,9 @@ typedef struct carousel_owned_block {
 CAROUSEL_API CAROUSEL_USE_RESULT carousel_status carousel_space_watch_deaths(carousel_space* space,
     carousel_death_watch** watch);
 /** Waits for the next death; death->size has to be set. It is reported after the fence and the repair, once, also
- * if the holder is replaced meanwhile. While the space has no holder, nothing is reported. */
+ * if the holder is replaced meanwhile. While the space has no holder, nothing is reported. If a holder dies during
+ * the repair, the report of the next one contains only what was not repaired yet. A client that has closed its
+ * handles while the space had no holder is reported, without objects, when its process exits. */
 CAROUSEL_API CAROUSEL_USE_RESULT carousel_status carousel_death_watch_next(carousel_death_watch* watch,
     int64_t timeout_ns, carousel_death* death);
 /** Stores a block of the death that carousel_death_watch_next() has returned last; block->size has to be set. */

@@ -416,7 +416,7 @@ class Pool(_Primitive):
 class Block(Memory):
     """A block of a pool, which belongs to this process until it is freed, put into a queue, or this process dies. Arrays and tensors that
     are made from it are its memory, without a copy; free(), BlockQueue.put() and the end of `with` raise BufferError while one of them
-    exists."""
+    exists. If one exists at the end of the process, the block is recovered after the exit, as after a death."""
 
     def __init__(self, pool, handle):
         info = c.BlockInfo()
