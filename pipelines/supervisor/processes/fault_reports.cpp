@@ -107,6 +107,12 @@ void fault_reports::finish() {
                         first.timed_out ? until : std::min(until, first.until_ns));
         tick(now_ns());
     }
+    const auto log_missing = [](const seat& s, i32 pid) {
+        s.log->line_about(pid, fmt::format("no backtrace of pid {}: the run ended before it was made", pid));
+    };
+    for (const report& r : all_) log_missing(*r.of, r.pid);
+    for (const queued& q : queue_) log_missing(*q.of, q.record.pid);
+    queue_.clear();
 }
 
 std::optional<run::fault_record> fault_of(const process_table& t, const process& p) {

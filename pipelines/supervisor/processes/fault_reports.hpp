@@ -29,7 +29,7 @@ public:
     /// the log contains only that there is no backtrace. `s` must exist until finish().
     void begin(const seat& s, const run::fault_record& r);
     void tick(u64 now);
-    /// Waits until all backtraces are in the log, for at most 11 s.
+    /// Waits until all backtraces are in the log, for at most 11 s; then the log lists the missing ones.
     void finish();
 
 private:
