@@ -73,7 +73,7 @@ int run_pipeline(const bench::pipeline_bench_options& o) {
     bench::pipeline_bench_result r;
     {
         progress_line line;
-        r = bench::run_pipeline_bench(o, supervisor::executable_folder(),
+        r = bench::run_pipeline_bench(o, executable_folder(),
                                       [&](const std::string& what) { line.show(what); });
     }
     files.write(r);
@@ -85,7 +85,7 @@ int run_ipc(const bench::ipc_bench_options& o) {
     bench::ipc_bench_result r;
     {
         progress_line line;
-        r = bench::run_ipc_bench(o, supervisor::executable_folder(),
+        r = bench::run_ipc_bench(o, executable_folder(),
                                  [&](const std::string& what) { line.show(what); });
     }
     files.write(r);

@@ -12,6 +12,7 @@
 #include "control/client.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/executable_path.hpp"
 #include "core/io.hpp"
 #include "run/directory.hpp"
 #include "shm/block_guard.hpp"
@@ -23,8 +24,7 @@ using nlohmann::json;
 
 subject::subject(std::vector<std::string> words, std::string name, std::string log_file)
     : words_(std::move(words)), name_(std::move(name)), log_file_(std::move(log_file)) {
-    std::error_code failed;
-    words_.insert(words_.begin(), std::filesystem::read_symlink("/proc/self/exe", failed).string());
+    words_.insert(words_.begin(), executable_path());
 }
 
 subject::~subject() {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/executable_path.hpp"
 #include "core/io.hpp"
 
 namespace carousel::supervisor {
@@ -137,12 +138,10 @@ std::string own_command() {
 }
 
 std::string own_command_from(const std::string& working_folder) {
-    std::error_code failed;
-    const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+    const std::string program = executable_path();
     if (program.empty()) return "carousel";
     const char* path = std::getenv("PATH");
-    return command_for(program.string(), working_folder,
-                       path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
+    return command_for(program, working_folder, path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
 }
 
 }  // namespace carousel::supervisor

@@ -62,11 +62,6 @@ std::string starter() {
 
 }  // namespace
 
-std::string executable_folder() {
-    std::error_code failed;
-    return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().string();
-}
-
 std::string command_to_build(const std::string& program, const std::string& folder) {
     std::ifstream all(folder + "/programs.txt");
     for (std::string name; std::getline(all, name);)

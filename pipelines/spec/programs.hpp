@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/executable_path.hpp"
+
 namespace carousel::supervisor {
 
 // Finds Carousel programs in the folder of the running program; the first launch of a source tree builds only
@@ -13,9 +15,6 @@ namespace carousel::supervisor {
 
 /// Advice for a part that is missing in a build with CAROUSEL_EXTRAS=OFF.
 inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTRAS=ON";
-
-/// Folder of the running executable.
-[[nodiscard]] std::string executable_folder();
 
 /// The command that builds `program` in `folder`; "": `folder` is not a build folder, or its programs.txt has
 /// no stage of that name.

@@ -6,16 +6,13 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
+#include "core/executable_path.hpp"
 #include "stages/display/film_encoder.hpp"
 
 namespace carousel::stages {
 namespace {
 
-std::string module_path() {
-    std::error_code failed;
-    return (std::filesystem::read_symlink("/proc/self/exe", failed).parent_path() / "libcarousel-film.so")
-        .string();
-}
+std::string module_path() { return executable_folder() + "/libcarousel-film.so"; }
 
 }  // namespace
 

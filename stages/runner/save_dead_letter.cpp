@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/executable_path.hpp"
 #include "core/io.hpp"
 #include "core/log.hpp"
 #include "core/resource_limit.hpp"
@@ -73,8 +74,7 @@ std::vector<run::dead_letter::asset> assets_of_other_stages(const runtime& r) {
 /// carousel_stage.py has put the paths of this file and of the interpreter into the environment.
 std::string program_of_process() {
     if (const char* program = std::getenv("CAROUSEL_PROGRAM"); program != nullptr) return program;
-    std::error_code failed;
-    return fs::read_symlink("/proc/self/exe", failed).string();
+    return executable_path();
 }
 
 run::dead_letter::sampled_input sampled_input_of(const runtime& r, const frame_in_work& f, std::size_t k) {

@@ -50,7 +50,7 @@ void add_options(CLI::App& app, thread_words& w) {
 /// Returns the device of all stages, which must be the same. Throws config_error if they run on several
 /// devices.
 device::device_id device_of(const supervisor::pipeline& p) {
-    const supervisor::machine_offer machine = supervisor::probe_machine(supervisor::executable_folder());
+    const supervisor::machine_offer machine = supervisor::probe_machine(executable_folder());
     std::optional<supervisor::device_choice> chosen;
     for (const supervisor::stage_spec& s : p.stages) {
         supervisor::device_choice own = supervisor::choose_device(s.device, machine);

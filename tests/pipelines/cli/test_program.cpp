@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 const std::string shipped = CAROUSEL_PIPELINES;
 
-std::string program() { return supervisor::executable_folder() + "/carousel"; }
+std::string program() { return executable_folder() + "/carousel"; }
 
 subprocess_result run_program(std::vector<std::string> words, u32 timeout_ms = 60'000) {
     words.insert(words.begin(), program());
