@@ -3,15 +3,18 @@
 // (supervisor/engine/reload.hpp).
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <ostream>
 
 #include "cli/complete.hpp"
 #include "cli/options.hpp"
 #include "control/client.hpp"
 #include "core/clock.hpp"
 #include "core/described.hpp"
+#include "core/executable_path.hpp"
 #include "core/user_input.hpp"
 #include "os/table.hpp"
 #include "runs/client.hpp"
@@ -27,6 +30,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 constexpr f64 answer_timeout_s = 600;  // a stage may load for long, and the reply waits for every stage
 constexpr u64 successor_patience_ns = 30 * ns_per_s;
+constexpr u64 drain_report_ns = 10 * ns_per_s;
 constexpr u32 successor_poll_us = 20'000;
 
 struct reload_arguments : client_arguments {
@@ -47,11 +51,6 @@ plan_source source_of_run(const run::record& r) {
             "{} runs on several hosts, or was started by an older version: end it and start it again",
             r.name));
     return std::move(known->source);
-}
-
-std::string own_path() {
-    std::error_code failed;
-    return fs::read_symlink("/proc/self/exe", failed).string();
 }
 
 /// Queries the stages' programs in the environment and the working directory of the run's supervisor.
@@ -179,12 +178,32 @@ run::record wait_for_program(const run::record& r, const std::string& program) {
                                 r.name, successor_patience_ns / ns_per_s, r.name));
 }
 
-/// Waits for the end of the run, however long that takes, and returns the record of the next run, which
-/// continues the run.
-run::record wait_for_next_run(const run::record& r) {
+/// Returns the stages that are not done, with their states: "shade: backoff, show: running".
+std::string unfinished_stages(const run::record& r) try {
+    const json reply = run::client(r).ask(run::ps_request{}, 0, 5);
+    std::vector<std::string> out;
+    for (const json& row : reply.value("stages", json::array()))
+        if (const std::string state = row.value("state", ""); state != "done" && state != "standby")
+            out.push_back(fmt::format("{}: {}", row.value("name", ""), state));
+    return printable(fmt::format("{}", fmt::join(out, ", ")));
+} catch (const shm_error&) {
+    return "its supervisor does not answer";
+}
+
+/// Waits for the end of the run, however long that takes, because a stage that is down holds the frames in
+/// flight until it runs again. Reports after 1 s, and then every 10 s, what the run waits for. Returns the
+/// record of the next run, which continues the run.
+run::record wait_for_next_run(const run::record& r, std::ostream& progress) {
     run::record last = r;
-    for (u64 gone_since_ns = 0; still_running(last, gone_since_ns); ::usleep(successor_poll_us))
+    u64 report_ns = now_ns() + ns_per_s;
+    for (u64 gone_since_ns = 0; still_running(last, gone_since_ns); ::usleep(successor_poll_us)) {
         if (const auto found = run::read_record(r.folder); found && found->run_id != r.run_id) return *found;
+        if (now_ns() < report_ns) continue;
+        report_ns = now_ns() + drain_report_ns;
+        progress << fmt::format("{} still delivers its frames in flight ({})\n", r.name,
+                                unfinished_stages(last))
+                 << std::flush;
+    }
     throw config_error(fmt::format("{} has ended, and was not continued: see its last lines", r.name));
 }
 
@@ -192,7 +211,7 @@ int drain_and_continue(const run::record& r, const std::string& program, bool as
                        const cli_environment& env) {
     const json reply = run::client(r).ask(run::continue_request{program}, 0);
     require_well(reply, r.name);
-    const run::record now = wait_for_program(wait_for_next_run(r), program);
+    const run::record now = wait_for_program(wait_for_next_run(r, env.err), program);
     const std::string text =
         fmt::format("{} continues with {} (supervisor: pid {})", r.name, program, now.supervisor.pid);
     env.out << (as_json ? run::to_json(run::carried_out(text)).dump(2) : text) << "\n";
@@ -202,7 +221,7 @@ int drain_and_continue(const run::record& r, const std::string& program, bool as
 int upgrade(const upgrade_arguments& a, bool as_json, const cli_environment& env) {
     run::record r = choose_pipeline(a.pipeline, a.wait_s);
     plan_source next = source_of_run(r);
-    const std::string program = own_path();
+    const std::string program = executable_path();
     next.programs = executable_folder();
     if (a.drain) {
         next.text = read_pipeline_text(next.file);
@@ -287,7 +306,7 @@ command_action add_upgrade_command(const command_parts& p) {
         read_wait(*a);
         if (a->prefix.empty()) return upgrade(*a, c.json, env);
         const std::string program = program_below(a->prefix);
-        if (program == own_path()) return upgrade(*a, c.json, env);
+        if (program == executable_path()) return upgrade(*a, c.json, env);
         std::vector<std::string> words{program, "upgrade"};  // the new version compares itself with the run
         if (!a->pipeline.empty()) words.insert(words.end(), {"-p", a->pipeline});
         if (!a->wait.empty()) words.insert(words.end(), {"--wait", a->wait});

@@ -217,7 +217,12 @@ bool reload_extension::advance() {
 bool reload_extension::set_parameters() {
     if (work_->parameters.empty()) return true;
     const json reply = run_->carry_out(run::to_json(run::set_request{work_->parameters, false}));
-    if (const run::verdict v = run::read_verdict(reply); !v.ok && v.later) return false;
+    if (const run::verdict v = run::read_verdict(reply); !v.ok) {
+        if (v.later) return false;
+        // The changed file's plan was checked, so only a stage whose process disagrees with it can refuse.
+        run_->log_line(fmt::format("warning: reload: the changed parameters do not apply: {}",
+                                   v.message.value_or("no reason is given")));
+    }
     work_->parameters = json::object();
     ++steps_;
     return true;

@@ -214,6 +214,7 @@ class Upgrade(Changing):
                                   stderr=subprocess.STDOUT, text=True)
         self.addCleanup(client.stdout.close)
         wait_for("the drain", lambda: self.ps()["pipeline"]["state"] == "stopping")
+        self.assertIn("display: down", client.stdout.readline())
         run.send_signal(signal.SIGTERM)
         wait_for("the request", lambda: "does not continue the run" in self.carousel("logs", *self.pipeline).stdout)
         self.assertEqual(self.carousel("up", "display", *self.pipeline).returncode, 0)
