@@ -10,7 +10,7 @@
 
 namespace carousel::kernels::body {
 
-using carousel::sincos_;
+using carousel::sine_and_cosine;
 using carousel::sine_cosine;
 
 /// a * b + c with one rounding.

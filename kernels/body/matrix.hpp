@@ -29,7 +29,7 @@ struct matrix34 {
     u[0] = r[1] * f[2] - r[2] * f[1];
     u[1] = r[2] * f[0] - r[0] * f[2];
     u[2] = r[0] * f[1] - r[1] * f[0];
-    const sine_cosine half = sincos_(0.5 * c.fov_y);
+    const sine_cosine half = sine_and_cosine(0.5 * c.fov_y);
     const f64 sy = half.cosine / half.sine;
     const f64 sx = sy * height / width;
     matrix34 out{};
@@ -58,7 +58,7 @@ CAROUSEL_HD_INLINE void model_matrix(u64 frame_number, f32 spin, u32 index, u32 
                                      f32* out) {
     u32 side = 1;
     while (side * side < count) ++side;
-    const sine_cosine t = sincos_(static_cast<f64>(frame_number) * spin + 0.7 * index);
+    const sine_cosine t = sine_and_cosine(static_cast<f64>(frame_number) * spin + 0.7 * index);
     const f32 s = static_cast<f32>(t.sine), c = static_cast<f32>(t.cosine);
     const f32 middle = 0.5F * static_cast<f32>(side - 1);
     const f32 x = (static_cast<f32>(index % side) - middle) * spacing;
@@ -75,12 +75,13 @@ CAROUSEL_HD_INLINE void field_matrix(u64 frame_number, f32 spin, u32 index, f32 
     };
     const f64 radius = 0.62 * spacing * sqrt_(static_cast<f64>(index));
     const f64 turn = static_cast<f64>(frame_number) * spin;
-    const sine_cosine at = sincos_(2.39996322972865332 * index), wave = sincos_(0.8 * radius - 1.5 * turn);
+    const sine_cosine at = sine_and_cosine(2.39996322972865332 * index),
+                      wave = sine_and_cosine(0.8 * radius - 1.5 * turn);
     // The instance's axis; the axes of all instances are distributed uniformly over the sphere.
     const f64 up = 2.0 * random(0) - 1.0, flat = sqrt_(1.0 - up * up);
-    const sine_cosine around = sincos_(6.28318530717958648 * random(1));
+    const sine_cosine around = sine_and_cosine(6.28318530717958648 * random(1));
     const f64 a[3] = {flat * around.cosine, up, flat * around.sine};
-    const sine_cosine t = sincos_(turn * (0.5 + random(2)) + 6.28318530717958648 * random(3));
+    const sine_cosine t = sine_and_cosine(turn * (0.5 + random(2)) + 6.28318530717958648 * random(3));
     const f64 rest = 1.0 - t.cosine, scale = 0.7 + 0.5 * random(4);
     // Rodrigues' formula, scaled
     const f64 r[9] = {t.cosine + a[0] * a[0] * rest,      a[0] * a[1] * rest - a[2] * t.sine,

@@ -78,9 +78,9 @@ struct shape_grid {
 /// The shape of the benchmark scene: the point d (1 + 0.05 sin 9a sin 7b), with the normal d.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex sphere_vertex(const shape_grid& g, u32 u, u32 v) {
     const f64 a = 2.0 * pi * (u % g.nu) / g.nu, b = pi * v / g.nv;
-    const sine_cosine sa = sincos_(a), sb = sincos_(b);
+    const sine_cosine sa = sine_and_cosine(a), sb = sine_and_cosine(b);
     const f64 x = sb.sine * sa.cosine, y = sb.cosine, z = sb.sine * sa.sine;
-    const f64 r = 1.0 + 0.05 * sincos_(9.0 * a).sine * sincos_(7.0 * b).sine;
+    const f64 r = 1.0 + 0.05 * sine_and_cosine(9.0 * a).sine * sine_and_cosine(7.0 * b).sine;
     return make_vertex(to_vec3(x * r, y * r, z * r), to_vec3(x, y, z), static_cast<f64>(u) / g.nu,
                        static_cast<f64>(v) / g.nv);
 }
@@ -108,7 +108,8 @@ struct shape_grid {
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex knot_vertex(const shape_grid& g, u32 knot, u32 u, u32 v) {
     const f64 p = 2.0, q = 3.0, major = 0.58, minor = 0.27, tube = 0.105;
     const f64 t = 2.0 * pi * (u % g.nu) / g.nu, s = 2.0 * pi * (v % g.nv) / g.nv;
-    const sine_cosine sp = sincos_(p * t + knot * (pi / 3.0)), sq = sincos_(q * t), ss = sincos_(s);
+    const sine_cosine sp = sine_and_cosine(p * t + knot * (pi / 3.0)), sq = sine_and_cosine(q * t),
+                      ss = sine_and_cosine(s);
     const f64 ring = major + minor * sq.cosine;
     const f64 n[3] = {sq.cosine * sp.cosine, sq.cosine * sp.sine, sq.sine};
     f64 d[3] = {-p * ring * sp.sine - minor * q * sq.sine * sp.cosine,
@@ -149,7 +150,7 @@ struct shape_grid {
 /// Triangles that cross the view in all directions. They are two units long and at most 0.004 units wide,
 /// which is about a pixel when the whole scene is in view.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex sliver_vertex(u32 triangle, u32 corner) {
-    const sine_cosine way = sincos_(2.0 * pi * random_unit(triangle, 0));
+    const sine_cosine way = sine_and_cosine(2.0 * pi * random_unit(triangle, 0));
     const f64 along = corner == 0 ? -1.0 : 1.0, across = corner == 0 ? 0.0 : (corner == 1 ? -0.002 : 0.002);
     const f64 x = 2.4 * (random_unit(triangle, 1) - 0.5), y = 1.6 * (random_unit(triangle, 2) - 0.5),
               z = random_unit(triangle, 3) - 0.5;

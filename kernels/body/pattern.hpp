@@ -21,7 +21,7 @@ struct color {
 /// The colour depends on the height of the bumps: hollows are indigo, slopes are teal and sand, tops are
 /// coral.
 [[nodiscard]] CAROUSEL_HD_INLINE color sphere_color(f64 u, f64 v) {
-    const f64 bump = sincos_(18.0 * pi * u).sine * sincos_(7.0 * pi * v).sine;
+    const f64 bump = sine_and_cosine(18.0 * pi * u).sine * sine_and_cosine(7.0 * pi * v).sine;
     color c = mix({30, 44, 104}, {26, 118, 150}, smooth_(-1.0, -0.35, bump));
     c = mix(c, {150, 206, 176}, smooth_(-0.45, 0.05, bump));
     c = mix(c, {246, 208, 132}, smooth_(0.0, 0.5, bump));
@@ -45,7 +45,7 @@ struct color {
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE color knot_color(f64 u, f64 v) {
-    const f64 stripe = smooth_(-0.25, 0.25, sincos_(2.0 * pi * u).sine);
+    const f64 stripe = smooth_(-0.25, 0.25, sine_and_cosine(2.0 * pi * u).sine);
     return v < 0.5 ? mix({236, 164, 48}, {208, 64, 44}, stripe) : mix({52, 166, 178}, {30, 82, 150}, stripe);
 }
 

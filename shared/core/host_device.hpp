@@ -24,7 +24,7 @@ struct sine_cosine {
 
 /// Sine and cosine for |x| < 2^40, with an error of about 1e-11. The angle is reduced by multiples of pi/2,
 /// and the Taylor polynomials are evaluated in double.
-[[nodiscard]] CAROUSEL_HD_INLINE sine_cosine sincos_(f64 x) {
+[[nodiscard]] CAROUSEL_HD_INLINE sine_cosine sine_and_cosine(f64 x) {
     const f64 quarters = x * 0.63661977236758134308;  // 2 / pi
     const i64 k = static_cast<i64>(quarters + (quarters < 0.0 ? -0.5 : 0.5));
     // pi/2 is represented by two numbers, so that the reduced angle keeps its low bits

@@ -79,7 +79,7 @@ template <typename T>
 struct delete_by_owner {
     owner_process owner;
     void operator()(T* object) const {
-        static_assert(sizeof(T) > 0, "the deleted type is complete");
+        static_assert(sizeof(T) != 0);  // `T` is complete  NOLINT(bugprone-sizeof-expression)
         if (owner.is_this()) delete object;
     }
 };

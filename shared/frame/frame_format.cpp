@@ -155,16 +155,9 @@ plane plane_from_json(const nlohmann::json& j) {
     return p;
 }
 
-/// Covers all enumerators from the first to the last, so that the functions here accept and list every
-/// element type.
-template <typename F>
-void for_each_element(F&& each) {
-    for (u32 e = 0; e <= static_cast<u32>(element::bool_); ++e) each(static_cast<element>(e));
-}
-
 [[noreturn]] void refuse(const std::string& name, std::string_view text) {
     std::string types;
-    for_each_element([&](element e) { types += (types.empty() ? "" : ", ") + std::string(name_of(e)); });
+    for (const element_row& row : element_table) types += (types.empty() ? "" : ", ") + std::string(row.name);
     throw config_error(fmt::format(
         "plane \"{}\" is \"{}\"; expected an element type ({}) with 1 to {} extents, e.g. \"u8[720,1280,4]\"",
         name, text, types, max_rank));
@@ -286,9 +279,8 @@ plane plane_from_text(const std::string& name, std::string_view text) {
     const std::size_t open = text.find('[');
     if (open == std::string_view::npos || text.back() != ']') refuse(name, text);
     bool known = false;
-    for_each_element([&](element e) {
-        if (text.substr(0, open) == name_of(e)) p.type = e, known = true;
-    });
+    for (const element_row& row : element_table)
+        if (text.substr(0, open) == row.name) p.type = row.type, known = true;
     const char* at = text.data() + open + 1;
     const char* const last = text.data() + text.size() - 1;
     while (known && at <= last) {

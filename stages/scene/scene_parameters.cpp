@@ -110,7 +110,7 @@ ring::parameter_schema scene_parameters::schema(bool three_quarter) {
 
 scene_state scene_at(scene_state scene, u64 frame_number) noexcept {
     if (scene.orbit == 0.0F) return scene;
-    const sine_cosine turn = sincos_(static_cast<f64>(frame_number) * scene.orbit);
+    const sine_cosine turn = sine_and_cosine(static_cast<f64>(frame_number) * scene.orbit);
     camera_state& c = scene.camera;
     const f64 x = f64{c.eye[0]} - c.target[0], z = f64{c.eye[2]} - c.target[2];
     c.eye[0] = static_cast<f32>(c.target[0] + (x * turn.cosine + z * turn.sine));

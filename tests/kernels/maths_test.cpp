@@ -12,11 +12,11 @@ using namespace carousel::kernels::body;
 
 TEST_CASE("Own sine and cosine agree with the C library's to 1e-9 over many turns") {
     for (f64 x = -4000.0; x < 4000.0; x += 0.1237) {
-        const sine_cosine s = sincos_(x);
+        const sine_cosine s = sine_and_cosine(x);
         REQUIRE(std::abs(s.sine - std::sin(x)) < 1e-9);
         REQUIRE(std::abs(s.cosine - std::cos(x)) < 1e-9);
     }
-    REQUIRE(std::abs(sincos_(1.0e6).sine - std::sin(1.0e6)) < 1e-8);
+    REQUIRE(std::abs(sine_and_cosine(1.0e6).sine - std::sin(1.0e6)) < 1e-8);
 }
 
 TEST_CASE("Rounding and flooring within their bounds, and conversion of every float, are as defined") {

@@ -18,7 +18,7 @@ triangle_set jittered_fan(u32 seed, i32 cx, i32 cy, i32 radius, u32 corners) {
     triangle_set set;
     const u32 middle = set.vertex(cx, cy);
     for (u32 i = 0; i < corners; ++i) {
-        const body::sine_cosine t = body::sincos_(6.283185307179586 * i / corners);
+        const body::sine_cosine t = body::sine_and_cosine(6.283185307179586 * i / corners);
         const f64 r = radius * (0.7 + 0.3 * (random() % 1000) / 1000.0);
         set.vertex(cx + static_cast<i32>(r * t.cosine), cy - static_cast<i32>(r * t.sine));
     }
