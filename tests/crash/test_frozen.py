@@ -15,7 +15,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "support"), os.path.join(HERE, "..", "stages", "hosts")]
 from cgroups import Group  # noqa: E402
-from processes import end_process, wait_for  # noqa: E402
+from processes import descendants_of, end_process, wait_for  # noqa: E402
 
 BUILD, SECONDS = os.path.abspath(sys.argv[1]), float(sys.argv[2])
 CAROUSEL, PORT_IO = os.path.join(BUILD, "carousel"), os.path.join(BUILD, "carousel-test-port-io")
@@ -63,18 +63,6 @@ sink = true
 """
 
 
-def descendants_of(pid):
-    found = [pid]
-    for each in found:
-        try:
-            for task in os.listdir(f"/proc/{each}/task"):
-                with open(f"/proc/{each}/task/{task}/children", encoding="ascii") as f:
-                    found += [int(word) for word in f.read().split()]
-        except OSError:
-            continue
-    return found
-
-
 def freezer(test):
     """A group whose processes can be frozen; None where control groups can't be made."""
     try:
@@ -108,7 +96,7 @@ class Frozen(unittest.TestCase):
 
     def freeze(self, processes, group):
         """All processes of the run at once, for SECONDS."""
-        pids = [pid for each in processes for pid in descendants_of(each.pid)]
+        pids = [pid for each in processes for pid in (each.pid, *descendants_of(each.pid))]
         if group:
             for pid in pids:
                 group.add(pid)
@@ -164,7 +152,7 @@ class Frozen(unittest.TestCase):
             f.write(STAGES)
         run = self.start(CAROUSEL, "run", "frozen.toml", "--no-color")
         wait_for("frames", lambda: re.search(r"running, [1-9]\d* frames", run.output()))
-        stages = descendants_of(run.pid)[1:]
+        stages = descendants_of(run.pid)
         for pid in stages:
             group.add(pid)
         run.kill()

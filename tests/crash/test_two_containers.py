@@ -15,7 +15,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
 sys.path[:0] = [os.path.join(TESTS, "support"), os.path.join(TESTS, "stages", "python")]
-from processes import is_alive, skip, wait_for  # noqa: E402
+from processes import descendants_of, is_alive, skip, wait_for  # noqa: E402
 from seeds import scaled, seed  # noqa: E402
 
 words = argparse.ArgumentParser()
@@ -86,14 +86,6 @@ time.sleep(60)
 """
 
 
-def children_of(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(word) for word in f.read().split()]
-    except OSError:
-        return []
-
-
 def command_of(pid):
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as f:
@@ -115,11 +107,8 @@ class Container:
 
     def find(self, *wanted):
         """Pids, as this namespace numbers them, of the processes whose command line has these words."""
-        found = children_of(self.process.pid)
-        for pid in found:
-            found += children_of(pid)
-        return [pid for pid in found if all(any(word == w or word.endswith("/" + w) for word in command_of(pid)) for w in wanted)
-                and "unshare" not in command_of(pid)]
+        return [pid for pid in descendants_of(self.process.pid) if "unshare" not in command_of(pid)
+                and all(any(word == w or word.endswith("/" + w) for word in command_of(pid)) for w in wanted)]
 
     def kill(self):
         self.process.kill()

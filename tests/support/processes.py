@@ -1,4 +1,5 @@
 """Waits for and ends the processes of a test."""
+import os
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,26 @@ def is_alive(pid):
             return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def children_of(pid):
+    """The child processes that any of the process's threads has started."""
+    found = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as f:
+                found += [int(word) for word in f.read().split()]
+    except OSError:   # the process or a thread has ended
+        pass
+    return found
+
+
+def descendants_of(pid):
+    """The process's children, their children, and so on."""
+    found = children_of(pid)
+    for each in found:
+        found += children_of(each)
+    return found
 
 
 def end_process(process):

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
-from processes import SKIPPED, is_alive, wait_for  # noqa: E402
+from processes import SKIPPED, descendants_of, is_alive, wait_for  # noqa: E402
 
 PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 CAROUSEL = os.path.join(PROGRAMS, "carousel")
@@ -24,21 +24,6 @@ BELOW_INIT = ["sh", "-c", '"$@" & while :; do wait; sleep 0.1; done', "sh"]   # 
 
 def starts(*words):
     return shutil.which(words[0]) and subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
-
-
-def children_of(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(word) for word in f.read().split()]
-    except OSError:
-        return []
-
-
-def descendants_of(pid):
-    found = children_of(pid)
-    for each in found:
-        found += children_of(each)
-    return found
 
 
 def command_of(pid):
