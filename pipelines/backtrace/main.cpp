@@ -101,7 +101,7 @@ int main(int argc, char**) {
         fmt::print(
             "Usage: carousel-backtrace < RECORD\nPrints the backtrace of a stage that died by a signal. "
             "The supervisor starts this program.\n");
-        return carousel::exit_code::ok;
+        return carousel::after_output(carousel::exit_code::ok);
     }
     return carousel::after_output(carousel::backtrace::print_backtrace());
 }

@@ -85,8 +85,7 @@ int run_ipc(const bench::ipc_bench_options& o) {
     bench::ipc_bench_result r;
     {
         progress_line line;
-        r = bench::run_ipc_bench(o, executable_folder(),
-                                 [&](const std::string& what) { line.show(what); });
+        r = bench::run_ipc_bench(o, executable_folder(), [&](const std::string& what) { line.show(what); });
     }
     files.write(r);
     const std::string wrong = bench::wrong_rows(r);

@@ -257,7 +257,7 @@ def kills(rig):
 
 
 def attaches(rig):
-    count, own, rows = rig.a.attaches, rig.own, []
+    count, rows = rig.a.attaches, []
     peer, begin = rig.start("attach", count), time.monotonic()
     for _ in range(2):
         descriptors, mappings, free = map(int, rig.line(peer, 900).split())
