@@ -37,19 +37,30 @@ link_ref::link_ref(shm::control_block& c, u32 index) noexcept
     }
 }
 
+// The header belongs to this generation only while the word is unchanged. Between the two reads another
+// process may free the slot, and a source may fill it with a later frame. With the old word and the new
+// number that frame would look DONE in all groups, and sweep() would move the tail over it: a lost frame. The
+// number is stored after the slot was claimed, by a release, and is read by an acquire, so a process that has
+// read the new number reads the new word afterwards.
+slot_ref link_ref::ready_slot(u32 slot) const noexcept {
+    const u64 raw = load(link_->slot[slot]);
+    const slot_word w = slot_word::of(raw);
+    if (w.state != slot_state::ready) return {};
+    const u64 ring_sequence = headers_[slot].ring_sequence.load(std::memory_order_acquire);
+#ifndef CAROUSEL_BUG_NUMBER_UNCHECKED
+    if (load(link_->slot[slot]) != raw) return {};
+#endif  // seeded bug: the number may be that of a later frame
+    return {slot, w, ring_sequence};
+}
+
 void link_ref::read_ready(ready_map& out) const noexcept {
     out.tail = tail();
     out.window = window_;
     for (u32 k = 0; k < window_; ++k) out.at[k].index = shm::none;
     for (u32 k = 0; k < slots_; ++k) {
-        const slot_word w = slot_word::of(load(link_->slot[k]));
-        if (w.state != slot_state::ready) continue;
-        // The header belongs to this generation as long as the word has not changed. When a process leases
-        // the slot, its CAS on the group word verifies this, because the CAS fails if the slot has been freed
-        // in the meantime.
-        const u64 ring_sequence = headers_[k].ring_sequence.load(std::memory_order_relaxed);
-        if (ring_sequence < out.tail || ring_sequence - out.tail >= window_) continue;
-        out.at[ring_sequence - out.tail] = {k, w, ring_sequence};
+        const slot_ref s = ready_slot(k);
+        if (!s || s.ring_sequence < out.tail || s.ring_sequence - out.tail >= window_) continue;
+        out.at[s.ring_sequence - out.tail] = s;
     }
 }
 
@@ -68,9 +79,7 @@ bool link_ref::has_free_slot() const noexcept {
 
 bool link_ref::is_ready(u64 ring_sequence) const noexcept {
     for (u32 k = 0; k < slots_; ++k)
-        if (slot_word::of(load(link_->slot[k])).state == slot_state::ready &&
-            headers_[k].ring_sequence.load(std::memory_order_relaxed) == ring_sequence)
-            return true;
+        if (const slot_ref s = ready_slot(k); s && s.ring_sequence == ring_sequence) return true;
     return false;
 }
 

@@ -58,6 +58,9 @@ public:
     /// opened the ring's frame segment (shm::segment::open_frames).
     [[nodiscard]] shm::frame_header& header_to_write(u32 slot) noexcept { return headers_[slot]; }
 
+    /// Returns the slot with the number of its frame if it is READY and was not reused meanwhile; otherwise
+    /// empty.
+    [[nodiscard]] slot_ref ready_slot(u32 slot) const noexcept;
     /// READY frames in [tail, tail + window).
     void read_ready(ready_map& out) const noexcept;
     /// True if the group's stage takes the frame with that sequence; false for a frame that a stage with

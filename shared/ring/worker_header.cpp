@@ -81,7 +81,7 @@ void worker::write_header_at(job& j, u32 output) noexcept {
 }
 
 void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_header& h) noexcept {
-    h.ring_sequence.store(j.ring_sequence, std::memory_order_relaxed);
+    h.ring_sequence.store(j.ring_sequence, std::memory_order_release);  // after claim(): see ready_slot()
     h.epoch = epoch;
     h.maker_seat = seat;
     h.claimed_ns = j.claimed_ns;

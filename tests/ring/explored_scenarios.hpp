@@ -134,6 +134,28 @@ inline explored viewer_reads_while_slots_are_reused(const exploration& how) {
         [&] { return r.finish(); }, how);
 }
 
+/// A sweep is delayed while the last latest reader leaves, so that its slot is freed and filled again.
+inline explored sweep_is_delayed(const exploration& how) {
+    explored_run r(small_plan(chain(), 2));
+    const seated source = r.b.sit(0), sink = r.b.sit(1);
+    ring::latest_reader viewer(*r.b.c, 0, shm::max_incarnations);
+    make_frames(r, source, 1);
+    ring::job j;
+    REQUIRE(sink.w->begin(j, 0) == ring::outcome::ok);
+    REQUIRE(r.work(*sink.w, j));  // the slot stays READY for the viewer
+    REQUIRE(r.b.slot(0, 0).state == ring::slot_state::ready);
+    return explore_run(
+        r,
+        {[&] { (void)ring::link_ref(*r.b.c, 0).sweep(); }, [&] { r.process(*source.w, 1); },
+         [&] {
+             ring::link_ref left(*r.b.c, 0);  // as ~latest_reader(), whose members restore() does not restore
+             left.block().group_state[viewer.group()].store(
+                 ring::group_word{0, 1, ring::group_state::absent}.pack());
+             (void)left.sweep();
+         }},
+        [&] { return r.finish(); }, how);
+}
+
 /// The supervisor withdraws an entry while a process claims it.
 inline explored entry_is_claimed_and_withdrawn(const exploration& how) {
     explored_run r(small_plan(chain(), 1));
@@ -164,6 +186,7 @@ inline constexpr named_scenario scenarios[] = {
     {"a sink is retired", sink_is_retired, 2},
     {"a frame is blamed while it is leased", blamed_while_leased, 3},
     {"a viewer reads while slots are reused", viewer_reads_while_slots_are_reused, 1},
+    {"a sweep is delayed while a slot is reused", sweep_is_delayed, 2},
     {"an entry is claimed and withdrawn", entry_is_claimed_and_withdrawn, 9},
 };
 
