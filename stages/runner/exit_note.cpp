@@ -57,6 +57,10 @@ constexpr long recording_ms = 2000;
         send();
     }
     std::signal(signal, SIG_DFL);
+    sigset_t blocked;  // a sanitizer that calls this handler may have blocked the signal
+    ::sigemptyset(&blocked);
+    ::sigaddset(&blocked, signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);
     send();
     ::raise(signal);
     ::_exit(128 + signal);  // not reached: the default action of these signals ends the process
