@@ -9,10 +9,10 @@ import unittest
 BUILD = os.path.abspath(sys.argv[1])
 PICTURES = sys.argv[2] if len(sys.argv) > 2 else ""
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "..", "pipelines", "setup", "site"), os.path.join(HERE, "..", "support")]
+sys.path[:0] = [os.path.join(HERE, "..", "..", "pipelines", "setup", "site"), os.path.join(HERE, "..", "support"), os.path.join(HERE, "..", "viewer")]
 import browser  # noqa: E402
 import make_site  # noqa: E402
-from processes import skip  # noqa: E402
+from processes import skip, wait_for  # noqa: E402
 
 # What is searched, the page of one of the first three results, and words that the page's text below that result has.
 QUESTIONS = (
@@ -41,24 +41,29 @@ class Searches(unittest.TestCase):
         make_site.make(BUILD, cls.site)
 
     def browser(self, *size):
-        opened = browser.Browser(*size)
+        opened = browser.Browser(browser.find(), *size)
         self.addCleanup(opened.close)
         return opened
 
     def picture(self, opened, name):
         if PICTURES:
             os.makedirs(PICTURES, exist_ok=True)
-            opened.picture(os.path.join(PICTURES, name + ".png"))
+            opened.screenshot(os.path.join(PICTURES, name + ".png"))
+
+    @staticmethod
+    def open(opened, address):
+        opened.open(address)
+        wait_for(address, lambda: opened.value("document.readyState") == "complete")
 
     def results(self, opened, question):
         """Addresses of the results, best first, as the search box shows them."""
-        opened.open(f"file://{self.site}/index.html?q={question.replace(' ', '+')}")
-        opened.wait(question, lambda: opened.run("return document.querySelectorAll('.md-search-result__item').length"), 20)
-        return opened.run("return [...document.querySelectorAll('.md-search-result__item')].slice(0, 3).map("
-                          "item => [...item.querySelectorAll('a')].map(link => link.href))")
+        self.open(opened, f"file://{self.site}/index.html?q={question.replace(' ', '+')}")
+        wait_for(question, lambda: opened.value("document.querySelectorAll('.md-search-result__item').length"))
+        return opened.value("[...document.querySelectorAll('.md-search-result__item')].slice(0, 3).map("
+                            "item => [...item.querySelectorAll('a')].map(link => link.href))")
 
     def test_one_search_leads_to_each_answer(self):
-        opened = self.browser()
+        opened = self.browser(1280, 720)
         for question, page, words in QUESTIONS:
             with self.subTest(question):
                 results = self.results(opened, question)
@@ -66,24 +71,24 @@ class Searches(unittest.TestCase):
                 links = [link for item in results for link in item]
                 here = [link for link in links if link.split(self.site + "/")[-1].split("?")[0].split("#")[0] == page]
                 self.assertTrue(here, f"{question}: {links}")
-                opened.open(here[0])
-                text = opened.run("return document.querySelector('article').innerText")
+                self.open(opened, here[0])
+                text = opened.value("document.querySelector('article').innerText")
                 for each in words:
                     self.assertIn(each, text, f"{question}: {here[0]}")
 
     def test_no_page_is_wider_than_its_window(self):
-        for name, size in (("wide", (1280, 720)), ("phone", (500, 900))):   # Chromium's windows have at least 500 columns
+        for name, size in (("wide", (1280, 720)), ("phone", (360, 740))):
             opened = self.browser(*size)
             for page in PAGES:
-                opened.open(f"file://{self.site}/{page}")
+                self.open(opened, f"file://{self.site}/{page}")
                 self.picture(opened, f"{name}-{page.replace('/', '-')[:-5]}")
-                widths = opened.run("return [document.documentElement.scrollWidth, window.innerWidth]")
+                widths = opened.value("[document.documentElement.scrollWidth, window.innerWidth]")
                 self.assertLessEqual(widths[0], widths[1], f"{name}: {page}")
-                broken = opened.run("return [...document.images].filter(image => image.complete && image.naturalWidth == 0).map(image => image.src)")
+                broken = opened.value("[...document.images].filter(image => image.complete && image.naturalWidth == 0).map(image => image.src)")
                 self.assertEqual(broken, [], page)
 
 
 if __name__ == "__main__":
-    if missing := make_site.missing_packages() + browser.missing_packages():
+    if missing := make_site.missing_packages() + ([] if browser.find() else ["chromium"]):
         skip(f"packages are missing: apt-get install {' '.join(missing)}")
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import json
 import os
@@ -798,5 +799,6 @@ def _end_holder(process, pid):
         process.wait(10)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the driver may keep a killed process for longer
+            process.wait(10)
     process.stdout.close()
