@@ -12,7 +12,8 @@
 
 #include "core/json.hpp"
 #include "core/types.hpp"
-#include "stages/geometry/texture.hpp"
+#include "stages/assets/affine.hpp"
+#include "stages/assets/texture.hpp"
 
 namespace carousel::stages {
 
@@ -91,33 +92,9 @@ private:
     std::vector<std::optional<std::vector<std::byte>>> buffers_;  ///< buffers read so far
 };
 
-// Affine transforms of glTF nodes and textures, in double precision. Internal to the glTF reader.
-
-/// Row-major 3 x 4: [L | t].
-struct affine {
-    f64 m[12] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
-
-    /// Applies `inner` first, then this transform.
-    [[nodiscard]] affine times(const affine& inner) const;
-    void point(const f64 (&p)[3], f64 (&out)[3]) const;
-    /// Transforms a normal by the cofactors of L. The matrix of the cofactors is the inverse transpose of L
-    /// multiplied by the determinant of L, and exists even if L is singular. If L mirrors, the normal is
-    /// reversed.
-    void normal(const f64 (&n)[3], f64 (&out)[3]) const;
-    /// True if the transform turns counter-clockwise triangles into clockwise ones.
-    [[nodiscard]] bool mirrors() const;
-};
-
 /// A node's own transform: its matrix, or translation * rotation * scale. Refuses matrices that are not
 /// affine and rotations of length 0.
 [[nodiscard]] affine transform_of(const gltf_value& node);
-
-/// The transform of texture coordinates that KHR_texture_transform specifies. Row-major 2 x 3: [L | t].
-struct texture_transform {
-    f64 m[6] = {1, 0, 0, 0, 1, 0};
-
-    void apply(f32 (&uv)[2]) const;
-};
 
 /// Returns the transform that a material applies to the coordinates of one of its textures. Sets
 /// `texture_set` to the set of texture coordinates that the extension names, if any.

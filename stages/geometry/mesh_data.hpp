@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "stages/geometry/texture.hpp"
+#include "stages/assets/texture.hpp"
 
 namespace carousel::stages {
 

@@ -1,6 +1,6 @@
 // A texture from anywhere. Input: the file, as PNG, JPEG or neither.
 #include "core/errors.hpp"
-#include "stages/geometry/texture.hpp"
+#include "stages/assets/texture.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

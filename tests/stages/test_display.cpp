@@ -9,9 +9,9 @@
 #include <carousel/testing.hpp>
 #include "ledger/ledger.hpp"
 #include "picture/png.hpp"
+#include "stages/assets/texture.hpp"
 #include "stages/display/display.hpp"
 #include "stages/display/picture_file.hpp"
-#include "stages/geometry/texture.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/kernels/block_hash_reference.hpp"
 #include "tests/support/catch.hpp"

@@ -11,9 +11,9 @@
 
 #include "core/errors.hpp"
 #include "picture/png.hpp"
+#include "stages/assets/texture.hpp"
 #include "stages/display/picture_file.hpp"
 #include "stages/display/picture_sequence.hpp"
-#include "stages/geometry/texture.hpp"
 #include "stages/sdk/configuration.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -37,7 +37,8 @@ CORE = {
     "stages/sdk": LIBRARY + ["kernels"],
     "stages/scene": LIBRARY + ["kernels", "stages/sdk"],
     "stages/runner": LIBRARY + ["stages/sdk"],
-    "stages/geometry": RENDERER,
+    "stages/assets": BASE + ["device", "kernels", "stages/sdk"],   # files of meshes; no CUDA: `carousel mesh-info` reads them, too
+    "stages/geometry": RENDERER + ["stages/assets"],
     "stages/vertex": RENDERER,
     "stages/fragment": RENDERER,
     "stages/fused": RENDERER + ["stages/vertex", "stages/fragment"],

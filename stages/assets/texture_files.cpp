@@ -1,6 +1,6 @@
 // The decoders of pictures, one per library.
 
-#include "stages/geometry/texture.hpp"
+#include "stages/assets/texture.hpp"
 
 #include <spng.h>
 

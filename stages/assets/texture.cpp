@@ -1,4 +1,4 @@
-#include "stages/geometry/texture.hpp"
+#include "stages/assets/texture.hpp"
 
 #include <sys/stat.h>
 
