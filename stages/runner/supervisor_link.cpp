@@ -35,6 +35,9 @@ constexpr u64 silence_ns = 2 * ns_per_s;  // needed because a pipe into an exter
                                           // does not break when the supervisor ends
 constexpr u64 longest_watch_ns = 200 * ns_per_ms;  // longest time between two calls of watch() in a stage
                                                    // that is not stopped
+// Short, because a supervisor may end soon after it has begun to listen: one that this stage never meets does
+// not extend the time that the stage waits for a supervisor.
+constexpr int return_every_ms = 5;
 // short, so that a stopped listener does not stop the heartbeat
 constexpr u64 connect_patience_ns = 50 * ns_per_ms;
 
@@ -132,7 +135,7 @@ void supervisor_link::watch(int ms) {
 
 void supervisor_link::poll(int ms) {
     if (!socket_) {  // read without the lock, because only this thread changes it
-        std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+        std::this_thread::sleep_for(std::chrono::milliseconds(std::min(ms, return_every_ms)));
         write_alone();
         log_supervisor_gone(false);
         try_return();

@@ -27,8 +27,8 @@ class supervisor_link {
 public:
     /// Takes over a's socket; `a` must outlive this object.
     explicit supervisor_link(attachment& a);
-    /// Waits up to `ms` milliseconds for a message and handles it. Ends the process if a supervisor refuses
-    /// it.
+    /// Waits up to `ms` milliseconds for a message and handles it; without a supervisor, waits a few
+    /// milliseconds and polls for one. Ends the process if a supervisor refuses it.
     void watch(int ms);
     /// Returns the time in ns for which this process has run without a supervisor; 0 while there is one.
     [[nodiscard]] u64 unsupervised_ns() const noexcept;

@@ -109,6 +109,16 @@ TEST_CASE("a stage that was stopped while its supervisor ended counts the time w
     CHECK(link.unsupervised_ns() >= 20 * ns_per_ms);
 }
 
+TEST_CASE("a stage polls for a supervisor more often than a supervisor can live and die unseen") {
+    const scratch_folder folder;
+    stages::attachment a;
+    a.runtime_directory = folder.path.string();
+    stages::supervisor_link link(a);
+    const u64 began = now_ns();
+    for (int k = 0; k < 10; ++k) link.watch(5000);
+    CHECK(now_ns() - began < 20 * ns_per_s);  // 50 s if each had waited for its 5 s
+}
+
 TEST_CASE("a returning stage logs when it writes to its new pipe") {
     orphan o;
     o.log.reset();
