@@ -66,7 +66,7 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
     env.out << (common.json ? text : chaos::report_text(report));
     if (!a.report.empty()) open_report(a.report).write(text);
     const bool passed = report["passed"];
-    if (passed) {
+    if (passed || (o.interrupted && o.faults.empty())) {
         std::error_code ignored;
         std::filesystem::remove_all(o.folder, ignored);
     } else {

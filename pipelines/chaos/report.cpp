@@ -148,6 +148,7 @@ void compare(const outcome& o, std::vector<std::string>& out) {
 std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     std::vector<std::string> out;
     const json& r = o.report;
+    if (o.interrupted && o.faults.empty()) return {"interrupted before the first fault"};
     if (r.is_null())
         return {fmt::format("the run wrote no report (it ended with: {})",
                             o.exit_code < 0 ? "none within 90 s" : fmt::format("exit code {}", o.exit_code))};

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "chaos/faults.hpp"
 #include "chaos/subject.hpp"
@@ -64,7 +66,7 @@ private:
                                                  u64 frames) const;
     [[nodiscard]] std::string file(const char* name) const { return o_.folder + "/" + name; }
     void know(const run::ps_answer& ps);
-    void wait_for_start(subject& s);
+    bool wait_for_start(subject& s);
     void report_missing_host(const subject& s);
     void loop(subject& s, pause_watch& watch);
     [[nodiscard]] bool enough() const;
@@ -72,6 +74,9 @@ private:
     bool hit(subject& s, const step& what, const victim& v);
     void kill_supervisor(subject& s, const step& what);
     void wait_for_all(subject& s, f64 patience_s);
+    void end(subject& s);
+    /// Waits for `ns`, or until Ctrl-C or SIGTERM, which it remembers: all later waits then end at once.
+    bool sleep(u64 ns);
     [[nodiscard]] bool untouched(const victim& v) const {
         return v.running && std::find(hit_.begin(), hit_.end(), std::pair(v.label, v.pid)) == hit_.end();
     }
@@ -140,7 +145,13 @@ void chaos_run::report_missing_host(const subject& s) {
     }
 }
 
-void chaos_run::wait_for_start(subject& s) {
+bool chaos_run::sleep(u64 ns) {
+    if (!o_.interrupted) o_.interrupted = interrupts_.sleep(ns);
+    return o_.interrupted;
+}
+
+/// Returns false if it was interrupted before all stages ran. Throws if the run did not start.
+bool chaos_run::wait_for_start(subject& s) {
     const f64 patience_s = s_.spread ? hosts_patience_s : start_patience_s;
     for (const u64 until = now_ns() + static_cast<u64>(patience_s * 1e9); now_ns() < until;) {
         report_missing_host(s);
@@ -152,9 +163,9 @@ void chaos_run::wait_for_start(subject& s) {
         if (const run::ps_answer ps = s.ps(); all_run(ps)) {
             run_id_ = ps.pipeline.run_id.value_or("");
             know(ps);
-            return;
+            return true;
         }
-        if (interrupts_.sleep(20 * ns_per_ms)) break;
+        if (sleep(20 * ns_per_ms)) return false;
     }
     throw error(exit_code::stage_failed,
                 fmt::format("{} was not ready; its last lines:\n{}", s_.file, s.last_lines()));
@@ -172,7 +183,7 @@ void chaos_run::loop(subject& s, pause_watch& watch) {
         print_status(watch.frames());
         const u64 now = now_ns();
         if (now < due) {
-            o_.interrupted = interrupts_.sleep(std::min(due - now, 100 * ns_per_ms));
+            sleep(std::min(due - now, 100 * ns_per_ms));
             continue;
         }
         if (!s.is_alive()) {
@@ -181,7 +192,7 @@ void chaos_run::loop(subject& s, pause_watch& watch) {
         }
         if (s_.rate <= 0) wait_for_all(s, back_patience_s);
         if (!act(s, next)) {  // no seat can take this fault right now
-            o_.interrupted = interrupts_.sleep(5 * ns_per_ms);
+            sleep(5 * ns_per_ms);
             continue;
         }
         ++numbers_;
@@ -245,12 +256,13 @@ bool chaos_run::hit(subject& s, const step& what, const victim& v) {
 void chaos_run::kill_supervisor(subject& s, const step& what) {
     done d{what.number, what.kind, now_ns(), "", s.pid(), ~0U, 0};
     s.kill_supervisor();
-    (void)interrupts_.sleep(static_cast<u64>(what.supervisor_gap_s * 1e9));
+    sleep(static_cast<u64>(what.supervisor_gap_s * 1e9));
     s.start();
     for (const u64 until = now_ns() + static_cast<u64>(back_patience_s * 1e9);
          now_ns() < until && s.is_alive();) {
         if (s.ps().pipeline.pid) break;
-        (void)interrupts_.sleep(5 * ns_per_ms);
+        // Also after Ctrl-C: only a supervisor that has taken the run over can end its stages.
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     d.responding_ns = now_ns();
     note(d);
@@ -264,7 +276,7 @@ void chaos_run::wait_for_all(subject& s, f64 patience_s) {
         if (!seats.empty() &&
             std::all_of(seats.begin(), seats.end(), [this](const victim& v) { return untouched(v); }))
             return;
-        o_.interrupted = interrupts_.sleep(3 * ns_per_ms);
+        sleep(3 * ns_per_ms);
     }
 }
 
@@ -305,7 +317,7 @@ void chaos_run::run_calm() {
     for (const u64 until = now_ns() + static_cast<u64>(patience * 1e9);
          !calm.wait(0.05) && now_ns() < until && !o_.interrupted;) {
         report_missing_host(calm);
-        o_.interrupted = interrupts_.sleep(ns_per_ms);
+        sleep(ns_per_ms);
     }
     o_.calm = read_json(file("calm.json"));
 }
@@ -322,7 +334,7 @@ void chaos_run::find_leaks() {
     if (o_.gpu_mib_before < 0) return;
     for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;) {  // the driver frees the memory late
         o_.gpu_mib_after = gpu_memory_mib();
-        if (o_.gpu_mib_after <= o_.gpu_mib_before || interrupts_.sleep(200 * ns_per_ms)) break;
+        if (o_.gpu_mib_after <= o_.gpu_mib_before || sleep(200 * ns_per_ms)) break;
     }
 }
 
@@ -332,28 +344,35 @@ void chaos_run::spent(const char* on) {
     phase_ns_ = now;
 }
 
+/// Ends the run and reads its report.
+void chaos_run::end(subject& s) {
+    if (!s.ask(run::end_request{}).ok) s.signal(SIGINT);  // it has not got as far as its control socket
+    const std::optional<int> code = s.wait(90);
+    o_.exit_code = code.value_or(-1);
+    o_.report = read_json(file("report.json"));
+}
+
 outcome chaos_run::run() {
     o_.gpu_mib_before = gpu_memory_mib();
     {
         subject s(words(name_, file("report.json"), 0), name_, file("run.log"));
         s.start();
-        wait_for_start(s);
-        pause_watch watch(run_id_);
-        o_.interrupted = interrupts_.sleep(ns_per_s);
-        watch.calm_is_over();
-        spent("start");
-        o_.begun_ns = now_ns();
-        loop(s, watch);
-        spent("faults");
-        wait_for_all(s, back_patience_s);
-        spent("all back");
-        o_.ended_ns = now_ns();
-        o_.pauses = watch.pauses();
-        (void)s.ask(run::end_request{});
-        const std::optional<int> code = s.wait(90);
-        o_.exit_code = code.value_or(-1);
-        o_.report = read_json(file("report.json"));
-        spent("end");
+        const bool started = wait_for_start(s);
+        if (started) {
+            pause_watch watch(run_id_);
+            sleep(ns_per_s);
+            watch.calm_is_over();
+            spent("start");
+            o_.begun_ns = now_ns();
+            loop(s, watch);
+            spent("faults");
+            wait_for_all(s, back_patience_s);
+            spent("all back");
+            o_.ended_ns = now_ns();
+            o_.pauses = watch.pauses();
+        }
+        end(s);
+        spent(started ? "end" : "start");
     }
     run_calm();
     spent("fault-free run");
