@@ -63,6 +63,22 @@ class Adopted(MetricsRig):
         wait_for("its end", lambda: not is_alive(web))
 
 
+class Abandoned(MetricsRig):
+    def test_a_web_ui_that_dies_four_times_in_a_row_is_abandoned_and_the_run_continues(self):
+        run, dashboard = self.running_dashboard()
+        for k in range(4):
+            os.kill(wait_for("the web UI", lambda: self.dashboard_pid(run)), signal.SIGKILL)
+            if k < 3:
+                self.dashboard_of(run, k + 1)
+        wait_for("the message", lambda: "for the 4th time in a row within a minute of its start, and is not started again" in self.log(run))
+        self.assertEqual(self.log(run).count("it is restarted, and the pipeline continues"), 3)
+        view = self.start("carousel", "view", "-p", "demo", "--http", "0")   # as the message proposes
+        other = self.dashboard_of(view)
+        before = wait_for("frames", lambda: other.frames())
+        wait_for("frames after it", lambda: other.frames() > before)
+        self.assertIsNone(self.dashboard_pid(run))
+
+
 class Next(MetricsRig):
     def test_a_view_follows_the_next_run_of_the_same_name(self):
         view = self.start("carousel", "view", "-p", "demo", "--http", "0")

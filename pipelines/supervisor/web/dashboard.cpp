@@ -17,7 +17,6 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u32 most_starts = 4;
 constexpr u64 pause_ns = ns_per_s;
 constexpr int patience_ms = 1000;
 constexpr u32 dashboard_color = 7;
@@ -89,6 +88,7 @@ bool dashboard::keep_running(const run::dashboard_record& found) {
     }
     process_ = {found.process.pid, found.process.start_time, shm::unique_fd(shm::open_pidfd(found.process))};
     if (!process_.pidfd) return false;
+    early_ends_.note_start(now_ns());
     log_.line(process_.pid, fmt::format("web UI: {} (its process outlived the previous supervisor)",
                                         run::dashboard_url(found.address, token_)));
     watch();
@@ -97,7 +97,6 @@ bool dashboard::keep_running(const run::dashboard_record& found) {
 
 void dashboard::spawn_dashboard() {
     due_ns_ = 0;
-    ++starts_;
     shm::unique_fd write_end;
     pipe_ = log_pipe::make(write_end);
     tried_last_ = !last_address_.empty() && parse_http_address(plan_.address).port == 0;
@@ -119,6 +118,7 @@ void dashboard::spawn_dashboard() {
     r.environment = {"CAROUSEL_WEB_TOKEN=" + token_};
     r.output = write_end.get();
     process_ = spawn(r);
+    early_ends_.note_start(now_ns());
     watch();
     loop_.watch(pipe_.fd(), EPOLLIN, [this](u32) {
         if (!pipe_.drain(log_, process_.pid)) loop_.forget(pipe_.fd());
@@ -146,11 +146,12 @@ void dashboard::ended() {
     } else if (refused) {  // the web UI has logged the reason, and a second start would fail for the same
                            // reason
         log_.line(pid, "there is no web UI; the pipeline continues");
-    } else if (starts_ >= most_starts) {
+    } else if (!early_ends_.note_end(now_ns())) {
         log_.line(pid,
-                  fmt::format("the web UI has ended ({}) for the {}th time and is not started again; the "
-                              "pipeline continues",
-                              ending_of(how), starts_));
+                  fmt::format("the web UI has ended ({}), for the {}th time in a row within a minute of its "
+                              "start, and is not started again; the pipeline continues, and `carousel view "
+                              "-p {} --http` starts another web UI",
+                              ending_of(how), early_ends::most, plan_.name));
     } else {
         log_.line(pid, fmt::format("the web UI has ended ({}); it is restarted, and the pipeline continues",
                                    ending_of(how)));

@@ -15,6 +15,7 @@
 #include "os/spawn.hpp"
 #include "run/directory.hpp"
 #include "supervisor/engine/run_extension.hpp"
+#include "supervisor/policy/early_ends.hpp"
 
 namespace carousel::supervisor {
 
@@ -40,7 +41,7 @@ public:
     /// Keeps the web UI that an earlier supervisor of this run has started, if its address and hosts are as
     /// planned; otherwise starts one. Never throws: a failure to start is logged.
     void start() noexcept;
-    /// Restarts a web UI that has died: 1 s after its death, at most three times per supervisor.
+    /// Restarts a web UI that has died: 1 s after its death, unless it dies often (early_ends.hpp).
     void tick(u64 now) noexcept;
 
 private:
@@ -59,7 +60,7 @@ private:
     spawned process_;
     bool tried_last_ = false;  ///< the present web UI process was started with last_address_
     u64 due_ns_ = 0;           ///< 0: nothing to start
-    u32 starts_ = 0;
+    early_ends early_ends_;
 };
 
 /// The web UI of a run, as an extension.
