@@ -39,11 +39,27 @@ constexpr std::array fatal_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIG
 std::array<struct sigaction, fatal_signals.size()> handlers_before;
 std::atomic<pid_t> recording_thread{0};
 
-constexpr long recording_ms = 2000;
+constexpr unsigned recording_s = 2;
+std::atomic<int> recorded_signal{0};
+
+void unblock(int signal) noexcept {
+    sigset_t one;
+    ::sigemptyset(&one);
+    ::sigaddset(&one, signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+}
+
+[[noreturn]] void end_by_default(int signal) noexcept {
+    std::signal(signal, SIG_DFL);
+    unblock(signal);
+    ::raise(signal);
+    ::_exit(128 + signal);  // not reached: the default action of these signals ends the process
+}
 
 /// Ends this process by `signal`, after the handler that was installed before, if there was one. The signal
 /// is sent again with the same siginfo, so that this handler and the core file show the address.
 [[noreturn]] void end_by(int signal, siginfo_t* from) noexcept {
+    ::alarm(0);  // a sanitizer's report may take longer than a recording
     const auto send = [&] {
         const pid_t pid = ::getpid(), thread = static_cast<pid_t>(::syscall(SYS_gettid));
         if (from == nullptr || ::syscall(SYS_rt_tgsigqueueinfo, pid, thread, signal, from) != 0)
@@ -57,19 +73,29 @@ constexpr long recording_ms = 2000;
         send();
     }
     std::signal(signal, SIG_DFL);
-    sigset_t blocked;  // a sanitizer that calls this handler may have blocked the signal
-    ::sigemptyset(&blocked);
-    ::sigaddset(&blocked, signal);
-    ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);
+    unblock(signal);  // a sanitizer that calls this handler may have blocked it
     send();
-    ::raise(signal);
-    ::_exit(128 + signal);  // not reached: the default action of these signals ends the process
+    end_by_default(signal);
+}
+
+void on_recording_limit(int) { end_by_default(recorded_signal.load()); }
+
+// The stack, the unwinder's locks or /proc may be in any state, so a recording may never return. SIGALRM may
+// reach any thread that does not block it, and ends the process by the signal of the fault.
+void limit_recording(int signal) noexcept {
+    recorded_signal.store(signal);
+    struct sigaction action {};
+    action.sa_handler = on_recording_limit;
+    action.sa_flags = SA_ONSTACK;
+    ::sigaction(SIGALRM, &action, nullptr);
+    unblock(SIGALRM);
+    ::alarm(recording_s);
 }
 
 // Several threads may fault at once. The first one records its fault, and ends the process when it has done
 // so; the others wait for that. A fault inside the recording is handled on the same thread.
 void await_recording() noexcept {
-    for (long ms = 0; ms < recording_ms; ++ms) {
+    for (unsigned ms = 0; ms < recording_s * 1000; ++ms) {
         const timespec one_ms{0, 1'000'000};
         ::nanosleep(&one_ms, nullptr);
     }
@@ -96,6 +122,7 @@ void on_fatal_signal(int signal, siginfo_t* from, void* context) {
         if (to.what != ring::wild_write_target::nothing) note_wild_write(to.pack());
     }
     note(sent ? ring::note_signal_from_outside(signal) : ring::note_signal(signal));
+    limit_recording(signal);
     record_fault(signal, from, context);
     end_by(signal, from);
 }

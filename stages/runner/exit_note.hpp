@@ -18,9 +18,10 @@ namespace carousel::stages {
 
 /// Installs handlers for the signals that a process can raise by its own actions (SEGV, BUS, FPE, ILL, ABRT,
 /// TRAP, SYS). A handler stores the note, records the stack (fault_recorder.hpp), and then passes the signal
-/// to the handler that was installed before, or lets it take its default action. After a write into guarded
-/// memory, the handler also stores the target of the write. A note is also stored when the stage's own code
-/// calls exit(n). Ignores SIGPIPE and SIGHUP.
+/// to the handler that was installed before, or lets it take its default action. A recording that takes
+/// longer than 2 s is abandoned, and the signal takes its default action. After a write into guarded memory,
+/// the handler also stores the target of the write. A note is also stored when the stage's own code calls
+/// exit(n). Ignores SIGPIPE and SIGHUP.
 void install_exit_note(shm::incarnation& entry) noexcept;
 /// Stores the target of an out-of-bounds write by this process (ring/exit_notes.hpp). Async-signal-safe. Only
 /// the first target is kept.

@@ -5,7 +5,8 @@
 // The handler allocates nothing and takes no lock, because the fault may be inside the allocator. The stack
 // is walked by the unwinder of libgcc, which is called once at the start so that it is loaded. Modules are
 // found by _dl_find_object(), which glibc documents as async-signal-safe. A walk of a damaged stack may fault
-// again; the next call then continues with the next phase, and what was stored before stays.
+// again; the next call then continues with the next phase, and what was stored before stays. The handler's
+// alarm ends a process whose recording takes longer than 2 s (exit_note.cpp).
 
 #include <csignal>
 #include <string>
