@@ -17,6 +17,9 @@
 
 namespace carousel::run {
 
+/// The longest time that a carousel-backtrace may take.
+inline constexpr u32 backtrace_limit_s = 10;
+
 enum class fault_access : u32 { unknown, read, write, execute };
 
 /// A program or library that is part of the stack.

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t max_backtraces = 2, max_queued = 32;
 constexpr std::size_t max_backtrace_bytes = 256 * 1024;
-constexpr u64 backtrace_limit_ns = 10 * ns_per_s;
+constexpr u64 backtrace_limit_ns = run::backtrace_limit_s * ns_per_s;
 
 /// An anonymous file with `bytes` bytes, positioned at its start. Throws shm_error.
 shm::unique_fd backtrace_file(const char* name, const void* bytes, std::size_t count) {
@@ -72,9 +72,9 @@ void fault_reports::end(report& r) {
     lines.feed(text, log);
     lines.finish(log);
     if (r.timed_out || text.empty())
-        log(fmt::format("no complete backtrace of pid {}: carousel-backtrace {}", r.pid,
-                        r.timed_out ? fmt::format("took longer than {} s", backtrace_limit_ns / ns_per_s)
-                                    : "printed nothing"));
+        log(fmt::format(
+            "no complete backtrace of pid {}: carousel-backtrace {}", r.pid,
+            r.timed_out ? fmt::format("took longer than {} s", run::backtrace_limit_s) : "printed nothing"));
     r.of->log->end_of_process();
 }
 

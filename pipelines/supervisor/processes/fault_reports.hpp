@@ -2,7 +2,8 @@
 // Backtraces of processes that died by a signal. A process leaves a record of its stack
 // (run/fault_record.hpp); a carousel-backtrace for each record finds the names, and its output goes into the
 // log of the stage. Finding names may take seconds, so the supervisor only starts that program and polls it.
-// One thread. Only finish() blocks. A supervisor that dies loses the backtraces in progress.
+// One thread. Only finish() blocks. A supervisor that dies loses the backtraces in progress;
+// their programs end with it, or by an alarm of their own.
 
 #include <deque>
 #include <optional>
