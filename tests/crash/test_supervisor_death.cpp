@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/io.hpp"
 #include "shm/process_id.hpp"
 #include "tests/crash/crash_plan.hpp"
 #include "tests/crash/number_run.hpp"
@@ -224,6 +225,27 @@ TEST_CASE("a supervisor killed at each of its named steps has a successor that f
     REQUIRE(quiet.wait() == 0);
     CHECK(r["image_hash"] == quiet.report()["image_hash"]);
     CHECK(run.leftovers() == "");
+}
+
+TEST_CASE("a state file that could not be written is written again without another event") {
+    run_fixture run;
+    run.start(run.pipeline("unsaved", paced("unsaved")), to_end);
+    REQUIRE(run.wait_running());
+    const std::string file = run.path("runtime/carousel/unsaved/state.json");
+    const std::string temporary = fmt::format("{}.{}.tmp", file, run.pid());
+    REQUIRE(std::filesystem::create_directory(temporary));  // no file can be written there
+    const i32 dead = run.pid_of("middle");
+    run.hit("middle", SIGKILL);
+    REQUIRE(run.wait_until([&] { return run.pid_of("middle") != dead && run.wait_running(1); }));
+    const std::string pid = std::to_string(run.pid_of("middle"));
+    const auto is_saved = [&] { return read_file(file).value_or("").find(pid) != std::string::npos; };
+    CHECK_FALSE(is_saved());
+    REQUIRE(std::filesystem::remove(temporary));
+    CHECK(run.wait_until(is_saved, 5));
+    CHECK(log_contains(run, "count restarts and deaths from 0"));
+    CHECK(log_contains(run, "state.json is written again"));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
 }
 
 TEST_CASE("another pipeline can't take over a live run: refused with the difference") {

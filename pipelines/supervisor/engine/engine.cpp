@@ -218,8 +218,12 @@ void engine::watch_damage(u64 now) {
 
 void engine::check_end(u64 now) {
     if (phase_.is(phase::rebuilding)) {
-        if (seats_.all_gone()) rebuild_.finish();
-        return;
+        if (!seats_.all_gone()) return;
+        // The rebuild removes the block, which has the CPU times. If this process dies after that, its
+        // successor has only what was saved.
+        seats_.count_cpu();
+        save_state();
+        return rebuild_.finish();
     }
     if (seats_.failure && !phase_.is(phase::ending)) {
         if (!takeover_.is_in_progress() && rebuild_.failed_by_damage()) return;

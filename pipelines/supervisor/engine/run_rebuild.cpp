@@ -226,7 +226,6 @@ void run_rebuild::finish() {
         const u64 first = untrusted_ ? first_trusted() : first_to_deliver();
         if (untrusted_) record_uncertain_frames(first);
         truncate_ledgers(first);
-        seats_->count_cpu();
         memory_->remake(helpers_);
         shm::segment::remove(run_id_);
         block_->make(first, known_end(), untrusted_);

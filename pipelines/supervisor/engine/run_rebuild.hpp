@@ -44,8 +44,8 @@ public:
     /// To be called if a stage has failed for good, because damaged words may be the only cause of the
     /// failure. Returns true if words are damaged and a repair has begun.
     [[nodiscard]] bool failed_by_damage();
-    /// To be called when all stages have ended: allocates memory and words again, after which the run
-    /// continues.
+    /// To be called when all stages have ended and their CPU time is saved: allocates memory and words again,
+    /// after which the run continues.
     void finish();
     /// To be called for a run that continues a lost run: this run neither treats the frames that the lost run
     /// delivered as lost, nor counts them.

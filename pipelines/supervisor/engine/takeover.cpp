@@ -31,6 +31,7 @@ namespace {
 using nlohmann::json;
 // this time is long enough, because stages try to reach a new supervisor every 50 ms
 constexpr u64 memory_patience_ns = 5 * ns_per_s;
+constexpr u64 retry_every_ns = ns_per_s;
 
 /// Returns the value to which a damaged END is restored after a stop. If the number in the file differs from
 /// the damaged word by one bit, the value is that number. If it differs by more bits, the value is STOPPING.
@@ -146,7 +147,9 @@ u64 state_file::fingerprint() const {
     return print;
 }
 
-bool state_file::is_due() const { return fingerprint() != saved_print_; }
+bool state_file::is_due() const {
+    return fingerprint() != saved_print_ || (retry_ns_ != 0 && now_ns() >= retry_ns_);
+}
 
 void state_file::save() {
     saved_print_ = fingerprint();
@@ -159,13 +162,15 @@ void state_file::save() {
     try {
         shm::write_whole_file(setup_->directory + "/state.json",
                               j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+        if (retry_ns_ != 0) seats_->log_line(setup_->directory + "/state.json is written again");
+        retry_ns_ = 0;
     } catch (const error& e) {
-        if (!failed_)
+        if (retry_ns_ == 0)
             seats_->log_line(
                 fmt::format("warning: {}; a supervisor that takes over the run would therefore count "
                             "restarts and deaths from 0",
                             e.what()));
-        failed_ = true;
+        retry_ns_ = now_ns() + retry_every_ns;
     }
 }
 

@@ -85,10 +85,10 @@ public:
           facts_(&facts),
           extensions_(&extensions) {}
 
-    /// True if save() would write the file, because something has changed since the last call.
+    /// True if something has changed since the last call of save(), or if that call failed a second ago.
     [[nodiscard]] bool is_due() const;
-    /// Writes the state into the file. A failure is logged once, because without the file a successor would
-    /// count from 0.
+    /// Writes the state into the file. The first of several failures is logged, because without the file a
+    /// successor would count from 0.
     void save();
     /// Returns the data that a dead supervisor has saved; null: there is none that can be read.
     [[nodiscard]] nlohmann::json read() const;
@@ -104,7 +104,7 @@ private:
     const run_facts* facts_;
     const run_extensions* extensions_;
     u64 saved_print_ = 0;
-    bool failed_ = false;
+    u64 retry_ns_ = 0;  ///< 0: the last write succeeded
 };
 
 }  // namespace carousel::supervisor
