@@ -1,9 +1,11 @@
 """Web UI and metrics while supervisors die and runs end: a real pipeline on the CPU.
 Usage: test_web_adoption.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [class]"""
+import mmap
 import os
 import re
 import signal
 import socket
+import struct
 import sys
 import unittest
 
@@ -77,6 +79,43 @@ class Abandoned(MetricsRig):
         before = wait_for("frames", lambda: other.frames())
         wait_for("frames after it", lambda: other.frames() > before)
         self.assertIsNone(self.dashboard_pid(run))
+
+
+def end_word(number):
+    """The word that holds the end of a run (shm/number_word.hpp)."""
+    return struct.pack("<Q", number | number.bit_count() % 2 << 63)
+
+
+class Rebuilt(MetricsRig):
+    """Counters while the control block is rebuilt."""
+    FRAMES = 987654321
+
+    def counters(self, dashboard):
+        text = dashboard.ask("/metrics")[1].decode()
+        counted = {name for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M) if kind in ("counter", "histogram")}
+        series = re.findall(r"^(([^\s{]+){[^}]*}) (\S+)$", text, re.M)
+        return {key: float(value) for key, name, value in series if re.sub("_(bucket|sum|count)$", "", name) in counted or name in counted}
+
+    def damage_block(self, dashboard):
+        with open(f"/dev/shm/carousel-{dashboard.json()['pipeline']['run_id']}", "r+b") as f, mmap.mmap(f.fileno(), 0) as block:
+            at = next(k for k in range(0, len(block), 64) if block[k:k + 8] == end_word(self.FRAMES))
+            block[at:at + 8] = end_word(2 * self.FRAMES)
+
+    def test_no_counter_decreases_by_a_rebuild_of_the_control_block(self):
+        run = self.start_run("--http", "0", "--frames", str(self.FRAMES))
+        dashboard = self.dashboard_of(run)
+        cpu = 'carousel_stage_cpu_seconds_total{pipeline="demo",stage="%s",stage_instance="0"}'
+        stages = ("geometry", "vertex", "fragment", "display")
+        for rebuilds in (1, 2):
+            wait_for("CPU time", lambda: all(self.counters(dashboard).get(cpu % s, 0) > 0 for s in stages))
+            before = self.counters(dashboard)
+            self.assertGreater(len(before), 50)
+            self.damage_block(dashboard)
+            wait_for("the rebuild", lambda n=rebuilds: self.metric(dashboard, "carousel_rebuilds_total") == n)
+            wait_for("its frames", lambda: dashboard.json()["pipeline"]["state"] == "running")
+            after = self.counters(dashboard)
+            self.assertEqual({key: (value, after.get(key)) for key, value in before.items() if after.get(key, -1) < value}, {})
+        self.assertIn("the control block is damaged (the run: end", self.log(run))
 
 
 class Next(MetricsRig):
