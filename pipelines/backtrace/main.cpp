@@ -1,7 +1,8 @@
 // carousel-backtrace: reads a fault record (run/fault_record.hpp) from stdin and prints the backtrace with
 // names. The supervisor starts it after a stage has died by a signal, because reading debug information can
-// take seconds and must not delay the supervisor. It runs at the lowest priority, so that it does not delay
-// the successor of the stage, and an alarm ends it if the supervisor, which enforces the limit, has died.
+// take seconds and must not delay the supervisor. It runs at a low priority, so that it does not delay the
+// successor of the stage; at the lowest, it would miss its limit on busy cores. An alarm ends it if the
+// supervisor, which enforces the limit, has died.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -105,7 +106,7 @@ int main(int argc, char**) {
             "The supervisor starts this program.\n");
         return carousel::after_output(carousel::exit_code::ok);
     }
-    ::setpriority(PRIO_PROCESS, 0, 19);
+    ::setpriority(PRIO_PROCESS, 0, 10);
     ::alarm(carousel::run::backtrace_limit_s + 1);  // the supervisor's limit comes first, and is logged
     return carousel::after_output(carousel::backtrace::print_backtrace());
 }

@@ -19,7 +19,7 @@ class Program(unittest.TestCase):
         process = subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)   # a record that never comes
         self.addCleanup(process.stdin.close)
         self.addCleanup(end_process, process)
-        wait_for("the priority", lambda: os.getpriority(os.PRIO_PROCESS, process.pid) == 19)
+        wait_for("the priority", lambda: os.getpriority(os.PRIO_PROCESS, process.pid) == 10)
         self.assertEqual(process.wait(30), -signal.SIGALRM)
         self.assertGreater(time.monotonic() - began, 10)   # the supervisor's own limit comes first
 
