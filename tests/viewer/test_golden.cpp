@@ -23,8 +23,8 @@ using namespace carousel;
 
 namespace {
 
-constexpr u32 width = 1920, height = 1080, shrink = 4, small_width = width / shrink,
-              small_height = height / shrink;
+constexpr u32 full_width = 1920, full_height = 1080, shrink = 4, small_width = full_width / shrink,
+              small_height = full_height / shrink;
 const std::string golden = std::string(CAROUSEL_SOURCE) + "/tests/viewer/golden.png";
 
 std::vector<u8> shrunk(const std::vector<u8>& pixels) {
@@ -35,7 +35,8 @@ std::vector<u8> shrunk(const std::vector<u8>& pixels) {
                 u32 sum = 0;
                 for (u32 k = 0; k < shrink * shrink; ++k)
                     sum +=
-                        pixels[(std::size_t{y * shrink + k / shrink} * width + x * shrink + k % shrink) * 4 +
+                        pixels[(std::size_t{y * shrink + k / shrink} * full_width + x * shrink + k % shrink) *
+                                   4 +
                                c];
                 out[(std::size_t{y} * small_width + x) * 4 + c] = static_cast<u8>(sum / (shrink * shrink));
             }
@@ -99,7 +100,7 @@ std::vector<u8> draw(test::canvas& s, test::watched& w) {
 TEST_CASE("the window equals the reference picture") {
     std::unique_ptr<test::canvas> s;
     try {
-        s = std::make_unique<test::canvas>(true, width, height);
+        s = std::make_unique<test::canvas>(true, full_width, full_height);
     } catch (const error& e) {
         CAROUSEL_SKIP((std::string("no offscreen GL here: ") + e.what()).c_str());
     }

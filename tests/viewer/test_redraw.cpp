@@ -22,7 +22,7 @@ namespace {
 constexpr i32 width = 640, height = 400;
 
 /// One frame of what `paint` puts into the window's background.
-ImDrawData* frame(test::canvas& s, const std::function<void(ImDrawList&)>& paint) {
+ImDrawData* drawn(test::canvas& s, const std::function<void(ImDrawList&)>& paint) {
     (void)s.window->begin_frame();
     paint(*ImGui::GetBackgroundDrawList());
     ImGui::Render();
@@ -51,7 +51,7 @@ TEST_CASE("only the tiles of a window whose triangles differ are painted again")
     test::canvas s(false, width, height);
     redraw r;
     const auto plan = [&](f32 x, u64 version = 0, bool everything = true) {
-        return r.changed(*frame(s,
+        return r.changed(*drawn(s,
                                 [&](ImDrawList& d) {
                                     square(d, 300, 200);
                                     square(d, x, 20);
@@ -77,7 +77,7 @@ TEST_CASE("a new picture paints its own tiles at once, for any other pending wor
     test::canvas s(false, width, height);
     redraw r;
     const auto plan = [&](u64 version, f32 x, bool everything) {
-        return r.changed(*frame(s,
+        return r.changed(*drawn(s,
                                 [&](ImDrawList& d) {
                                     d.AddImage((ImTextureID)(intptr_t)4711, ImVec2(64, 64), ImVec2(192, 192));
                                     square(d, x, 300);
@@ -91,12 +91,12 @@ TEST_CASE("a new picture paints its own tiles at once, for any other pending wor
     CHECK_FALSE(covers(boxes, 25, 305));
     CHECK(covers(plan(2, 400, true), 25, 305));
     // a removed one doesn't stay on the screen meanwhile
-    CHECK(covers(r.changed(*frame(s, [](ImDrawList& d) { square(d, 400, 300); }), 2, false), 100, 100));
+    CHECK(covers(r.changed(*drawn(s, [](ImDrawList& d) { square(d, 400, 300); }), 2, false), 100, 100));
 }
 
 TEST_CASE("a box of tiles gets the triangles that touch it, clipped to it") {
     test::canvas s(false, width, height);
-    ImDrawData* data = frame(s, [](ImDrawList& d) {
+    ImDrawData* data = drawn(s, [](ImDrawList& d) {
         square(d, 10, 10);
         square(d, 300, 200, 100);
         square(d, 600, 380);
@@ -124,7 +124,7 @@ TEST_CASE("many scattered changes become one box, and an empty window gets no bo
     test::canvas s(false, 6400, 4000);
     redraw r;
     const auto plan = [&](f32 shift) {
-        return r.changed(*frame(s,
+        return r.changed(*drawn(s,
                                 [&](ImDrawList& d) {
                                     for (int k = 0; k < 40; ++k)
                                         square(d, static_cast<f32>((k * 7 % 50) * 128) + shift,
@@ -173,7 +173,7 @@ TEST_CASE("a window painted by parts has the pixels of one painted whole") {
             for (u32& p : picture) p = random();
             s->store->upload(reinterpret_cast<const std::byte*>(picture.data()));
         }
-        ImDrawData* data = frame(*s, [&](ImDrawList& d) {
+        ImDrawData* data = drawn(*s, [&](ImDrawList& d) {
             d.AddImage((ImTextureID)(intptr_t)s->store->shown({}), ImVec2(200, 100), ImVec2(371, 263));
             for (std::size_t n = 0; n < things.size(); ++n) {
                 const ImVec4 t = things[n];
