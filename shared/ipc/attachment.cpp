@@ -1,8 +1,10 @@
 #include "ipc/attachment.hpp"
 
 #include <fmt/format.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <system_error>
@@ -13,8 +15,8 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/resource_limit.hpp"
+#include "ipc/introduction.hpp"
 #include "ipc/wait_check.hpp"
-#include "shm/process_id.hpp"
 #include "shm/runtime_folder.hpp"
 
 namespace carousel::ipc {
@@ -22,8 +24,6 @@ namespace {
 
 using nlohmann::json;
 constexpr u64 patience_ns = ns_per_s, retry_ms = 20, heartbeat_interval_ns = 200 * ns_per_ms;
-
-json introduction() { return {{"version", space_version}, {"start_time", shm::this_process().start_time}}; }
 
 /// Returns the reason that a refusal states; "" if the reply is not a refusal.
 std::string refusal_in(const json& reply) {
@@ -61,6 +61,8 @@ attachment::attachment(const std::string& name, f64 wait_s)
     }
     held_ = true;
     // the new thread blocks all signals, so that the program's own threads receive them
+    end_.reset(shm::unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+    if (!end_) throw out_of_resources(fmt::format("space \"{}\": eventfd: {}", name_, errno_text(errno)));
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -82,7 +84,9 @@ attachment::~attachment() {
         return;
     }
     ends_ = true;
+    (void)::eventfd_write(end_.get(), 1);
     heartbeat_thread_.join();
+    if (leaves_orderly_) note_leaving(block().registry, entry_, epoch_);
     memory_.reset();
     lock_.reset();
     // The message is sent after the memory is unmapped, when this client can no longer change the memory.
@@ -138,7 +142,7 @@ bool attachment::try_return() {
     if (!reply.is_object() || !reply.contains("welcome")) {
         // This may be a new space with the same name. The memory of the old space exists as long as processes
         // have it.
-        if (reply.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        if (reply.is_object()) (void)events_of(end_.get(), POLLIN, now_ns() + 200 * ns_per_ms);
         return false;
     }
     socket_.reset(std::move(socket));
@@ -158,7 +162,7 @@ void attachment::run_heartbeat() {
             if (events_of(socket_.get(), POLLRDHUP) != 0) socket_.reset();
             if (!socket_) held_ = try_return();
         }
-        rest();
+        (void)events_of(end_.get(), POLLIN, now_ns() + retry_ms * ns_per_ms);
     }
 }
 

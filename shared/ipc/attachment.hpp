@@ -6,7 +6,8 @@
 // If the process crashes, words with its epoch remain; the holder repairs these words after the fence. If the
 // process exits normally, it first unmaps the memory and then reports to the holder that the memory is
 // unmapped. The report also serves as the fence, unless kernels of this process may still run
-// (fence_by_exit).
+// (fence_by_exit). If no holder receives the report, the fence is the exit of the process, which is not
+// counted as a death (note_leaving).
 //
 // Any thread may call these functions; place() sends one request at a time, guarded by a mutex that is local
 // to this process.
@@ -77,6 +78,8 @@ private:
     /// A forked child has neither of these descriptors. Other processes detect by this lock that this process
     /// has the memory (ipc/place.hpp).
     shm::process_fd socket_, lock_;
+    shm::process_fd
+        end_;  ///< an eventfd that wakes the heartbeat thread, so that the end does not wait for it
     owner_process owner_;
     std::atomic<bool> held_{false}, ends_{false}, leaves_orderly_{true};
     std::thread heartbeat_thread_;

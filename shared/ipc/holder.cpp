@@ -15,6 +15,7 @@
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
+#include "ipc/introduction.hpp"
 #include "ipc/space_view.hpp"
 #include "ipc/step.hpp"
 #include "shm/runtime_folder.hpp"
@@ -140,19 +141,25 @@ void holder::begin() {
 }
 
 // Checks that each entry of the registry has a live process; an entry without a live process is repaired now.
+// A pid of another pid namespace means nothing here: such a client may be alive, so its entry stays until it
+// reconnects.
 void holder::find_again() {
     registry_block& r = memory_->block().registry;
+    const u64 here = own_pid_namespace();
     for (u32 k = 0; k < max_clients; ++k) {
         const client_id c = client_at(r, k);
         const bool known =
             std::any_of(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == k; });
         if (!c || known) continue;
-        shm::unique_fd pidfd(shm::open_pidfd(c.process));
-        if (!pidfd || c.state == entry_state::fenced) {
-            bury(k, c.epoch, true, c.process.pid);
+        const bool is_elsewhere = c.pid_namespace != 0 && c.pid_namespace != here;
+        errno = 0;
+        shm::unique_fd pidfd(is_elsewhere ? -1 : shm::open_pidfd(c.process));
+        const bool has_ended = !pidfd && errno == ESRCH;  // not if a seccomp filter refuses the call
+        if (has_ended || c.state == entry_state::fenced) {
+            bury(k, c.epoch, !has_left(r, k, c.epoch), c.process.pid);
             continue;
         }
-        watch(pidfd);
+        if (pidfd) watch(pidfd);
         clients_.push_back({k, c.epoch, std::move(pidfd), {}});
     }
 }
@@ -203,7 +210,8 @@ void holder::check_client(client& c) {
     }
     if (connected && !c.socket) mark_dead(s.registry, c.entry);
     if (!left && now[0].revents == 0) return;
-    bury(c.entry, c.epoch, !left, client_at(s.registry, c.entry).process.pid);
+    const bool died = !left && !has_left(s.registry, c.entry, c.epoch);
+    bury(c.entry, c.epoch, died, client_at(s.registry, c.entry).process.pid);
     c.entry = no_entry;
 }
 
@@ -294,28 +302,30 @@ bool holder::handle_first_message(pending_connection& g) {
             "the holder of \"{}\" has layout version {}, but this program has another one: rebuild the "
             "older of the two",
             name_, space_version));
-    const json start = hello.value("start_time", json());
-    const shm::process_id peer{shm::peer_of(g.socket.get()).pid,
-                               start.is_number_unsigned() ? start.get<u64>() : 0};
-    shm::unique_fd pidfd(shm::open_pidfd(peer));
-    if (!pidfd) return refuse("its process can't be watched: it is in another pid namespace, or has ended");
+    introduced peer;
+    try {
+        peer = identify(g.socket.get(), hello);
+    } catch (const config_error& e) {
+        return refuse(e.what());
+    }
     if (is_return) {
         if (const std::string why = receive_memory(m); !why.empty()) return refuse(why);
         u32 epoch = 0;
-        const client_id c = memory_ && read_member(hello, "epoch", epoch)
-                                ? attach_again(memory_->block().registry, epoch, peer)
-                                : client_id{};
+        const client_id c =
+            memory_ && read_member(hello, "epoch", epoch)
+                ? attach_again(memory_->block().registry, epoch, peer.process, peer.pid_namespace)
+                : client_id{};
         if (!c) return refuse("the client's earlier connection is unknown here: open the space again");
-        welcome(g, c, std::move(pidfd), false);
+        welcome(g, c, std::move(peer.pidfd), false);
         return false;
     }
     if (const std::string why = make_memory(); !why.empty()) return refuse(why);
     // This holder has not yet received the memory of its dead predecessor, so the client has to retry.
     if (!memory_) return false;
-    const client_id c = attach(memory_->block().registry, peer);
+    const client_id c = attach(memory_->block().registry, peer.process, peer.pid_namespace);
     if (!c)
         return refuse(fmt::format("\"{}\" already has {} clients, which is the limit", name_, max_clients));
-    welcome(g, c, std::move(pidfd), true);
+    welcome(g, c, std::move(peer.pidfd), true);
     return false;
 }
 

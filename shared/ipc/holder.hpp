@@ -15,6 +15,10 @@
 // entry that is FENCED or whose process has died meanwhile. If no process maps the memory any more, the
 // holder creates a new space.
 //
+// Clients may be in other containers that share the folder of the space (introduction.hpp). A holder that
+// takes over can't inspect a client of another pid namespace: its entry stays until it reconnects, and if it
+// has died meanwhile, as long as the space exists.
+//
 // A running pipeline is also a space: its supervisor has a holder that creates the memory when the first
 // client connects (memory_when::on_demand) and that never blocks. After the death of a supervisor, the next
 // one takes the memory over when one of the clients connects; until then, attaching processes have to retry.

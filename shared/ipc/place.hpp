@@ -7,8 +7,9 @@
 // A crash of the holder leaves this folder; the next holder of that name uses it.
 //
 // Messages are JSON; a client sends first:
-//   {"attach": {"version", "start_time"}}                  -> {"welcome": {"epoch", "entry"}} and the memory
-//   {"return": {"version", "start_time", "epoch"}} and the memory      -> {"welcome": ...} without it
+//   {"attach": {"version", ...}}                           -> {"welcome": {"epoch", "entry"}} and the memory
+//   {"return": {"version", ..., "epoch"}} and the memory   -> {"welcome": ...} without it
+//   ("...": the client's process and clock, see introduction.hpp)
 //   {"make": {"name", "kind", "count", "each", "more"}}    -> {"made": place}
 //   {"leave": true}    nothing of the space is mapped there any more; no reply
 // or {"refused": "why, and what to do"}; {"busy": "why"} if a later attempt may be accepted.

@@ -1,5 +1,6 @@
 #pragma once
-// The clients attached to a space. Only the holder changes an entry's word; a client writes its heartbeat.
+// The clients attached to a space. Only the holder changes an entry's word; a client writes its heartbeat,
+// and `left` when it ends its attachment.
 //
 //   entry   FREE -> ATTACHED(pid, epoch) -> DEAD -> FENCED -> FREE
 //                          DEAD -> ATTACHED   a client whose connection broke has come back
@@ -18,6 +19,7 @@
 //                           |                                                 | or is seen to end
 // DEAD, FENCED              | a client with some of its words repaired        | the next holder repairs again
 // FREE                      | nothing                                         |
+// left (by the client)      | a client that owns nothing and exits later      | the holder at its exit: no death
 // clang-format on
 //
 // If a client's pid is reused, the new process is not mistaken for the client, because an entry identifies
@@ -44,6 +46,11 @@ struct alignas(64) registry_entry {
     word start_time;
     word heartbeat_ns;  ///< CLOCK_MONOTONIC, written by the client's own thread a few times per second
     word attached_ns;
+    /// The epoch of a client that has ended its attachment: its exit is not a death, also if no holder has
+    /// received its report.
+    word left;
+    /// Inode of the pid namespace in which the pid of `identity` is valid; 0: unknown, the holder's.
+    word pid_namespace;
 };
 struct registry_block {
     word last_epoch;
@@ -55,21 +62,31 @@ struct client_id {
     u32 entry = no_entry, epoch = 0;
     shm::process_id process;
     entry_state state = entry_state::free;
+    u64 pid_namespace = 0;  ///< in which process.pid is valid
     [[nodiscard]] explicit operator bool() const noexcept { return entry != no_entry; }
 };
 
 // ---- for the holder
 /// Adds an entry for that process. Returns no client if all entries are in use.
-[[nodiscard]] client_id attach(registry_block& r, const shm::process_id& process);
+/// `pid_namespace`: the inode of the one in which the pid is valid.
+[[nodiscard]] client_id attach(registry_block& r, const shm::process_id& process, u64 pid_namespace = 0);
 /// Attaches a known client that has a new connection: its entry becomes ATTACHED. Returns no client if no
-/// entry has that epoch for that process, or if the entry is fenced.
-[[nodiscard]] client_id attach_again(registry_block& r, u32 epoch, const shm::process_id& process);
+/// entry has that epoch for that process, or if the entry is fenced. A pid of another namespace than the
+/// entry's is not compared, and replaces the entry's.
+[[nodiscard]] client_id attach_again(registry_block& r, u32 epoch, const shm::process_id& process,
+                                     u64 pid_namespace = 0);
 void mark_dead(registry_block& r, u32 entry);
 void mark_fenced(registry_block& r, u32 entry);
 /// After the repair: FENCED -> FREE.
 void free_entry(registry_block& r, u32 entry);
 
+// ---- for a client
+/// Called when the client owns nothing any more and can no longer claim anything.
+void note_leaving(registry_block& r, u32 entry, u32 epoch);
+
 // ---- for any process
+/// True if the client has called note_leaving().
+[[nodiscard]] bool has_left(const registry_block& r, u32 entry, u32 epoch);
 [[nodiscard]] client_id client_at(const registry_block& r, u32 entry);
 /// Returns no client if no entry has that epoch (any more).
 [[nodiscard]] client_id find_client(const registry_block& r, u32 epoch);

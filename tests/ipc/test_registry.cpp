@@ -46,6 +46,32 @@ TEST_CASE("a client whose connection broke may reconnect until it is fenced") {
     CHECK_FALSE(attach_again(*r, a.epoch, {100, 7}));
 }
 
+TEST_CASE("a client that has left is known as such until another client has its entry") {
+    zeroed<registry_block> r(sizeof(registry_block));
+    const client_id a = attach(*r, {100, 7});
+    CHECK_FALSE(has_left(*r, a.entry, a.epoch));
+    note_leaving(*r, a.entry, a.epoch);
+    CHECK(has_left(*r, a.entry, a.epoch));
+    mark_fenced(*r, a.entry);
+    free_entry(*r, a.entry);
+    r->last_epoch.store(a.epoch - 1);  // the same epoch again, as after a wrap
+    const client_id b = attach(*r, {101, 8});
+    REQUIRE(b.entry == a.entry);
+    REQUIRE(b.epoch == a.epoch);
+    CHECK_FALSE(has_left(*r, b.entry, b.epoch));
+}
+
+TEST_CASE("a client reconnects to a holder that knows it by another pid") {
+    zeroed<registry_block> r(sizeof(registry_block));
+    const client_id a = attach(*r, {100, 7}, 1);
+    CHECK_FALSE(attach_again(*r, a.epoch, {5, 7}, 1));
+    CHECK_FALSE(attach_again(*r, a.epoch, {5, 8}, 2));
+    REQUIRE(attach_again(*r, a.epoch, {5, 7}, 2));
+    CHECK(find_client(*r, a.epoch).process == shm::process_id{5, 7});
+    CHECK(find_client(*r, a.epoch).pid_namespace == 2);
+    CHECK_FALSE(attach_again(*r, a.epoch, {100, 7}, 2));
+}
+
 TEST_CASE("an epoch still in use is skipped when epochs wrap around") {
     zeroed<registry_block> r(sizeof(registry_block));
     const client_id old = attach(*r, {100, 7});

@@ -419,8 +419,7 @@ CAROUSEL_API CAROUSEL_USE_RESULT carousel_status carousel_space_watch_deaths(car
     carousel_death_watch** watch);
 /** Waits for the next death; death->size has to be set. It is reported after the fence and the repair, once, also
  * if the holder is replaced meanwhile. While the space has no holder, nothing is reported. If a holder dies during
- * the repair, the report of the next one contains only what was not repaired yet. A client that has closed its
- * handles while the space had no holder is reported, without objects, when its process exits. */
+ * the repair, the report of the next one contains only what was not repaired yet. */
 CAROUSEL_API CAROUSEL_USE_RESULT carousel_status carousel_death_watch_next(carousel_death_watch* watch,
     int64_t timeout_ns, carousel_death* death);
 /** Stores a block of the death that carousel_death_watch_next() has returned last; block->size has to be set. */
