@@ -9,7 +9,7 @@
 
 namespace carousel::python {
 
-// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html): with these structs a library
+// The structs of DLPack 1.1 (https://dmlc.github.io/dlpack/latest/c_api.html): with these structs a library
 // can use the arrays of another library without a copy. Declared here because the packaged header (0.6) has
 // no versions.
 
@@ -24,7 +24,8 @@ struct dl_type {
     std::uint8_t bits;
     std::uint16_t lanes;
 };
-inline constexpr std::uint8_t dl_int = 0, dl_uint = 1, dl_float = 2, dl_bfloat = 4, dl_bool = 6;
+inline constexpr std::uint8_t dl_int = 0, dl_uint = 1, dl_float = 2, dl_bfloat = 4, dl_bool = 6,
+                              dl_float8_e4m3fn = 10, dl_float8_e5m2 = 12;
 
 struct dl_tensor {
     void* data;
@@ -59,9 +60,10 @@ struct dl_managed_versioned {
 };
 
 struct element_words {
-    dl_type dl{};
-    char format = 0;    ///< code of the struct module; 0: there is none
-    std::string numpy;  ///< "<f4"; "": none
+    dl_type dl{};                ///< 0 bits: DLPack has no code for this type
+    std::uint32_t dl_minor = 0;  ///< DLPack 1.x from which on it has the code; 0: also without a version
+    char format = 0;             ///< code of the struct module; 0: there is none
+    std::string numpy;           ///< "<f4"; "": none
 };
 
 /// Returns the notations for the element type `name`, which has `bytes` bytes.
@@ -76,17 +78,20 @@ inline element_words words_of(std::string_view name, std::size_t bytes) {
         return std::string(bytes == 1 ? "|" : "<") + letter + std::to_string(bytes);
     };
     if (kind == "u") {
-        w = {{dl_uint, w.dl.bits, 1}, "BHIQ"[log], numpy('u')};
+        w = {{dl_uint, w.dl.bits, 1}, 0, "BHIQ"[log], numpy('u')};
     } else if (kind == "i") {
-        w = {{dl_int, w.dl.bits, 1}, "bhiq"[log], numpy('i')};
+        w = {{dl_int, w.dl.bits, 1}, 0, "bhiq"[log], numpy('i')};
     } else if (kind == "bool") {
-        w = {{dl_bool, w.dl.bits, 1}, '?', numpy('b')};
+        w = {{dl_bool, w.dl.bits, 1}, 0, '?', numpy('b')};
     } else if (kind == "bf") {
         w.dl.code = dl_bfloat;
     } else if (kind == "f" && bytes > 1) {
-        w = {{dl_float, w.dl.bits, 1}, " efd"[log], numpy('f')};
+        w = {{dl_float, w.dl.bits, 1}, 0, " efd"[log], numpy('f')};
+    } else if (name == "f8_e4m3" || name == "f8_e5m2") {
+        w.dl.code = name == "f8_e4m3" ? dl_float8_e4m3fn : dl_float8_e5m2;
+        w.dl_minor = 1;
     } else {
-        w.dl.bits = 0;  // 0 bits: DLPack 1.0 has no code for this type
+        w.dl.bits = 0;
     }
     return w;
 }

@@ -105,6 +105,8 @@ std::string external_array::type_name() const {
                        : type.code == dl_bool   ? "bool"
                                                 : "a type with a number of bits: ";
     const std::string lanes = type.lanes == 1 ? "" : fmt::format("x{}", type.lanes);
+    if (type.code == dl_float8_e4m3fn) return "f8_e4m3" + lanes;
+    if (type.code == dl_float8_e5m2) return "f8_e5m2" + lanes;
     return type.code == dl_bool ? "bool" : fmt::format("{}{}{}", kind, type.bits, lanes);
 }
 

@@ -2,6 +2,7 @@
 #include <carousel/port.hpp>
 
 #include "core/errors.hpp"
+#include "stages/python/dlpack.hpp"
 #include "stages/python/frame.hpp"
 #include "stages/python/module.hpp"
 #include "stages/python/plane.hpp"
@@ -22,6 +23,7 @@ PYBIND11_MODULE(_carousel, m) {
         "committed.";
     py::register_exception<python::frame_ended>(m, "FrameEnded", PyExc_RuntimeError).doc() =
         "A frame or a plane was used after its end.";
+    python::bind_dlpack(m);
     python::bind_plane(m);
     python::bind_frame(m);
     python::bind_stage(m);

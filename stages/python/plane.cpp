@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 
+#include "stages/python/dlpack.hpp"
 #include "stages/python/element_types.hpp"
 #include "stages/python/external_array.hpp"
 #include "stages/python/gil.hpp"
@@ -35,33 +36,6 @@ struct exported {
         if (--of->arrays == 0 && of->ended && !of->exported_by_cai) of->release();
     }
 };
-
-struct exported_tensor {
-    exported what;
-    dl_managed plain{};
-    dl_managed_versioned versioned{};
-};
-
-// Deleters may be called by any thread, with or without the GIL, and even after the interpreter has ended.
-void release(exported_tensor* t) {
-    if (interpreter_is_closed()) return;
-    const py::gil_scoped_acquire gil;
-    delete t;
-}
-
-void release_unused(PyObject* capsule) {
-    if (PyCapsule_IsValid(capsule, "dltensor") != 0) {
-        auto* m = static_cast<dl_managed*>(PyCapsule_GetPointer(capsule, "dltensor"));
-        m->deleter(m);
-    } else if (PyCapsule_IsValid(capsule, "dltensor_versioned") != 0) {
-        auto* m = static_cast<dl_managed_versioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
-        m->deleter(m);
-    }
-}
-
-bool asks_for_versions(const py::object& max_version) {
-    return !max_version.is_none() && max_version.cast<py::tuple>()[0].cast<int>() >= 1;
-}
 
 // Under the GIL. If the source of an enqueued copy is a plane of a current frame, the copy need not keep the
 // source alive: every frame and every port ends only after the work that this process has enqueued.
@@ -152,7 +126,7 @@ bool plane_object::fill_buffer(PyObject* self, Py_buffer* view, int flags) const
     if (words.format == 0)
         throw py::buffer_error(fmt::format("plane \"{}\": Python's buffers have no {}; {}", plane_.name,
                                            type(),
-                                           words.dl.bits != 0 ? "torch.from_dlpack(plane)" : its_bytes));
+                                           words.dl_minor == 0 ? "torch.from_dlpack(plane)" : its_bytes));
     if ((flags & PyBUF_WRITABLE) != 0 && !writable_)
         throw py::buffer_error(
             fmt::format("plane \"{}\" belongs to an input, so it is read-only", plane_.name));
@@ -192,47 +166,31 @@ py::tuple plane_object::dlpack_device() const {
 py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& max_version,
                                     const py::object& device, const py::object& copy) const {
     check();
-    if (!device.is_none() && !dlpack_device().equal(device))
-        throw py::buffer_error(
-            fmt::format("plane \"{}\" is on {} and can't be moved; plane.cpu() makes a copy", plane_.name,
-                        this->device()));
-    if (!copy.is_none() && copy.cast<bool>())
-        throw py::buffer_error(fmt::format(
-            "plane \"{}\" can only be shared, not copied; copy the resulting array", plane_.name));
+    const std::string named = fmt::format("plane \"{}\"", plane_.name);
+    require_shared(device, copy, dlpack_device(), fmt::format("{} on {}", named, this->device()),
+                   "plane.cpu() makes a copy");
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
-    if (words.dl.bits == 0)
-        throw py::buffer_error(
-            fmt::format("plane \"{}\": DLPack 1.0 has no {}; {}", plane_.name, type(), its_bytes));
+    require_type(words, max_version, fmt::format("{} of {}", named, type()), its_bytes);
     std::vector<i64> strides = element_strides();
     if (lease_->gpu >= 0) {
-        const i64 named = stream.is_none() ? 1 : stream.cast<i64>();
-        if (named == 0)
+        const i64 consumers = stream.is_none() ? 1 : stream.cast<i64>();
+        if (consumers == 0)
             throw py::value_error(
                 "__dlpack__(stream=0) is ambiguous; use stream=1 for the legacy default stream");
-        if (void* const consumer = reinterpret_cast<void*>(named); named > 0 && consumer != lease_->stream)
+        if (void* const consumer = reinterpret_cast<void*>(consumers);
+            consumers > 0 && consumer != lease_->stream)
             follow(lease_->gpu, consumer, lease_->stream);
     }
     lease_->take(plane_.name);
-    auto* t =
-        new exported_tensor{{lease_, {plane_.shape.begin(), plane_.shape.end()}, std::move(strides)}, {}, {}};
-    dl_tensor tensor{data_,
-                     {lease_->gpu < 0 ? dl_cpu : dl_cuda, std::max(lease_->gpu, 0)},
-                     static_cast<std::int32_t>(plane_.shape.size()),
-                     words.dl,
-                     t->what.shape.data(),
-                     t->what.strides.data(),
-                     0};
-    if (asks_for_versions(max_version)) {
-        t->versioned = {{1, 0},
-                        t,
-                        [](dl_managed_versioned* m) { release(static_cast<exported_tensor*>(m->owner)); },
-                        writable_ ? 0 : dl_read_only,
-                        tensor};
-        return py::reinterpret_steal<py::capsule>(
-            PyCapsule_New(&t->versioned, "dltensor_versioned", release_unused));
-    }
-    t->plain = {tensor, t, [](dl_managed* m) { release(static_cast<exported_tensor*>(m->owner)); }};
-    return py::reinterpret_steal<py::capsule>(PyCapsule_New(&t->plain, "dltensor", release_unused));
+    // Counted in the lease until the consumer has released the array.
+    std::shared_ptr<const exported> keeps(new exported{lease_, {}, {}});
+    return make_capsule({data_,
+                         {lease_->gpu < 0 ? dl_cpu : dl_cuda, std::max(lease_->gpu, 0)},
+                         words,
+                         {plane_.shape.begin(), plane_.shape.end()},
+                         std::move(strides),
+                         writable_},
+                        std::move(keeps), max_version);
 }
 
 // Uses version 3 of the interface, in which the consumer passes no stream: the consumer's work must be

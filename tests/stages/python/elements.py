@@ -53,7 +53,9 @@ def elements(frame):
         into[:] = (frame.frame_number + numpy.arange(6 * size)).reshape(into.shape) % 256
     for word in ("f8_e4m3", "f8_e5m2"):
         message = refused(frame.output[f"p_{word}"].__dlpack__)
-        assert message == f'plane "p_{word}": DLPack 1.0 has no {word}; plane.bytes has the same memory as u8', message
+        assert message == (f'plane "p_{word}" of {word}: DLPack has it from version 1.1 on, which the consumer does not request; '
+                           "plane.bytes has the same memory as u8"), message
+        assert "dltensor_versioned" in repr(frame.output[f"p_{word}"].__dlpack__(max_version=(1, 1)))
     assert "dltensor" in repr(frame.output["p_bf16"].__dlpack__())
     # Elements of the same size and another type: complex numbers, the other byte order, texts.
     for word, kind in (("f64", "c8"), ("f32", ">f4"), ("u16", ">u2"), ("i16", "S2"), ("u8", "S1")):
