@@ -7,6 +7,7 @@
 
 #include "cli/complete.hpp"
 #include "cli/options.hpp"
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ipc/gpu_memory.hpp"
 #include "ipc/holder.hpp"
@@ -73,6 +74,7 @@ namespace {
 
 struct hold_arguments {
     std::string name, size, device = "cpu", device_size = "256M";
+    bool while_used = false;
 };
 
 /// Completion: returns the spaces without a holder.
@@ -112,6 +114,21 @@ int ordinal_from(const std::string& text) {
     throw config_error(fmt::format("--device {}: expected cpu or cuda:N, like cuda:0", text));
 }
 
+/// Decides when a space with --while-used ends: when its last client has left, or if none comes.
+class use {
+public:
+    explicit use(bool matters) : matters_(matters) {}
+    [[nodiscard]] bool has_ended(u32 clients) noexcept {
+        if (clients > 0) used_ = true;
+        return matters_ && clients == 0 && (used_ || now_ns() - since_ns_ > first_client_ns);
+    }
+
+private:
+    static constexpr u64 first_client_ns = 10 * ns_per_s;
+    bool matters_, used_ = false;
+    u64 since_ns_ = now_ns();
+};
+
 int hold(const hold_arguments& a, const cli_environment& env) {
     require_no_run(a.name);
     interrupts stop;
@@ -125,7 +142,7 @@ int hold(const hold_arguments& a, const cli_environment& env) {
                            on_gpu == 0 ? "" : fmt::format(", {} of GPU memory", human_bytes(on_gpu)),
                            h.adopted() ? fmt::format(", {} clients", h.clients()) : "");
     env.out.flush();
-    while (!stop.sleep(0)) h.run_once(100);
+    for (use clients(a.while_used); !stop.sleep(0) && !clients.has_ended(h.clients());) h.run_once(100);
     if (h.clients() > 0)
         env.err << fmt::format("{} clients still use \"{}\"; a new `carousel hold {}` takes it over\n",
                                h.clients(), a.name, a.name);
@@ -140,6 +157,8 @@ command_action add_hold_command(const command_parts& p) {
     p.app.add_option("--device", a->device,
                      "cpu, or cuda:N for additional memory on that GPU, which kernels can use [cpu]");
     p.app.add_option("--device-size", a->device_size, "Size of its GPU memory [256M]")->type_name("BYTES");
+    p.app.add_flag("--while-used", a->while_used,
+                   "End when the last client has left, or if none comes within 10 s");
     p.app.footer(
         "\n"
         "Programs open it with carousel::ipc::open(\"NAME\"), see <carousel/ipc.hpp>. Ctrl-C ends it; its "
