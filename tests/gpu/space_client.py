@@ -17,10 +17,10 @@ STATES = ("starting", "waiting", "writing", "holding", "sending")
 
 
 class Client:
-    def __init__(self, name, library, device):
+    def __init__(self, name, library, device, create=None):
         self.name, self.torch, self.gpu = name, library == "torch", None if device == "cpu" else int(device.removeprefix("cuda:"))
         self.library = importlib.import_module(library)
-        self.space = carousel.Space(name, wait=20, device=self.gpu)
+        self.space = carousel.Space(name, create=create, wait=20, device=self.gpu)
         self.pool = self.space.pool("frames", 512 * UNIT, unit=UNIT, device="cpu" if self.gpu is None else "cuda")
         self.there, self.back, self.travelling = (self.space.block_queue(q, self.pool, 4) for q in ("there", "back", "travelling"))
         self.names = self.space.queue("names", 1, 32)

@@ -44,9 +44,10 @@ class Rig(contextlib.ExitStack):
 
     def __enter__(self):
         super().__enter__()
-        gpu = {} if self.a.device == "cpu" else {"device": self.a.device, "device_size": "96M"}
-        self.holder = self.enter_context(carousel.hold(self.name, size="64M", **gpu))
-        self.own = space_client.Client(self.name, self.library, self.a.device)
+        size = carousel.SpaceSize("64M", None if self.a.device == "cpu" else "96M")
+        self.own = space_client.Client(self.name, self.library, self.a.device, size)
+        with open(os.path.join(os.environ["XDG_RUNTIME_DIR"], "carousel-spaces", self.name, "record"), encoding="utf-8") as record:
+            self.holder_pid = int(record.read().split()[0])
         self.callback(self.leave)
         self.deaths, self.log = queue.Queue(), self.enter_context(tempfile.TemporaryFile("w+"))
         self.enter_context(self.own.space.on_peer_death(lambda death: self.deaths.put((death, time.monotonic()))))
@@ -231,7 +232,7 @@ def kills(rig):
         victims.start()
         if len(victims.killed) % 20 == 0:
             require(space_client.equal(pattern, 252), "a client wrote into a block of this process")
-            before = before or [rig.counts(pid) for pid in (rig.holder.pid, os.getpid())]
+            before = before or [rig.counts(pid) for pid in (rig.holder_pid, os.getpid())]
     until = time.monotonic() + 120
     while victims.clients and time.monotonic() < until:
         if ready := victims.ready():
@@ -247,7 +248,7 @@ def kills(rig):
     rig.require_whole_pool(space_client.UNIT)
     del pattern
     kept.free()
-    after, flat = [rig.counts(pid) for pid in (rig.holder.pid, os.getpid())], ""
+    after, flat = [rig.counts(pid) for pid in (rig.holder_pid, os.getpid())], ""
     if before:
         flat = f"; descriptors and mappings after 20 kills and at the end: holder {before[0]} -> {after[0]}, survivor {before[1]} -> {after[1]}"
         require(all(b[0] <= a[0] and b[1] <= a[1] + 4 for a, b in zip(before, after)), "growth" + flat)
@@ -262,7 +263,7 @@ def attaches(rig):
     for _ in range(2):
         descriptors, mappings, free = map(int, rig.line(peer, 900).split())
         seconds = time.monotonic() - begin
-        rows.append(((descriptors, mappings), rig.counts(rig.holder.pid), rig.counts(os.getpid()), free))
+        rows.append(((descriptors, mappings), rig.counts(rig.holder_pid), rig.counts(os.getpid()), free))
         print(file=peer.stdin, flush=True)
     require(peer.wait(60) == 0, "the attaching process failed")
     text = "; ".join(f"{what} {rows[0][k]} -> {rows[1][k]}" for k, what in enumerate(("client", "holder", "survivor")))

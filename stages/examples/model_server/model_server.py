@@ -57,8 +57,7 @@ def main():
     p.add_argument("--device", default="cpu"), p.add_argument("--name", default="model-server")
     a = p.parse_args()
     gpu = None if a.device == "cpu" else int(a.device.removeprefix("cuda:"))
-    memory = {} if gpu is None else {"device": a.device, "device_size": "64M"}
-    with carousel.hold(a.name, size="32M", **memory), carousel.Space(a.name, device=gpu) as space:
+    with carousel.Space(a.name, device=gpu, create=carousel.SpaceSize("32M", None if gpu is None else "64M")) as space:
         kind = "cpu" if gpu is None else "cuda"
         weights, caches = space.pool("weights", WEIGHTS, device=kind), space.pool("caches", 16 * CACHE, device=kind)
         names, requests, answers = space.queue("names", 1, 32), space.work_queue("requests", 64, "q"), space.queue("answers", 64, "qqd")

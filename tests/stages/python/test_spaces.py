@@ -3,6 +3,7 @@ Usage: test_spaces.py BUILD ROOT [--kills N]
 """
 import argparse
 import contextlib
+import ctypes
 import gc
 import importlib.util
 import io
@@ -94,22 +95,60 @@ def in_spawned(space, samples):
         pass
 
 
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("id", ctypes.c_int32), ("rank", ctypes.c_int32), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p),
+                ("offset", ctypes.c_uint64)]
+
+
+class Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("owner", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", Tensor)]
+
+
+def dlpack(memory, max_version):
+    """(version, flags, code of the type, shape, address) of the capsule that a consumer of that version gets."""
+    capsule = memory.__dlpack__() if max_version is None else memory.__dlpack__(max_version=max_version)
+    name = b"dltensor" if max_version is None else b"dltensor_versioned"
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    at = pointer(capsule, name)   # raises ValueError for a capsule of another name
+    whole = None if max_version is None else Versioned.from_address(at)
+    tensor = Tensor.from_address(at) if whole is None else whole.tensor
+    return (None if whole is None else (whole.major, whole.minor), None if whole is None else whole.flags, tensor.code,
+            tuple(tensor.shape[:tensor.rank]), tensor.data)
+
+
 @unittest.skipIf(ARGS.kills, "--kills")
 class ReadMe(unittest.TestCase):
     def test_the_lines_of_the_document_run_as_they_are_written(self):
         with open(os.path.join(ARGS.root, "stages/python/README.md"), encoding="utf-8") as text:
-            block, = re.findall(r"^```python\n(with carousel.hold.*?)^```$", text.read(), re.M | re.S)
+            block, = re.findall(r"^```python\n(with carousel.Space.*?)^```$", text.read(), re.M | re.S)
         printed = []
         exec(block, {"carousel": carousel, "print": lambda *values: printed.append(values)})
         self.assertEqual(printed, [({"part": 1}, 512.0 * 512)])
 
 
+PRIMITIVES = ("space", "turn", "pool", "samples", "empty", "names", "tasks", "travelling")
+FOLDER = "carousel-spaces/py"   # of the space in the runtime directory
+
+
+def wait_until(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
 class Spaces(unittest.TestCase):
     def setUp(self):
         self.stack = contextlib.ExitStack()
+        folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], FOLDER)
+        self.addCleanup(lambda: self.assertTrue(wait_until(lambda: not os.path.exists(folder)), "the holder did not end with its last client"))
+        self.addCleanup(gc.collect)
+        self.addCleanup(lambda: [delattr(self, name) for name in PRIMITIVES])   # each keeps the space open
         self.addCleanup(self.stack.close)
-        self.holder = self.stack.enter_context(carousel.hold("py", size="16M"))
-        self.space = self.stack.enter_context(carousel.Space("py"))
+        self.space = self.stack.enter_context(carousel.Space("py", create=carousel.SpaceSize("16M")))
         self.turn = self.space.semaphore("turn", 1)
         self.pool = self.space.pool("frames", 64 * UNIT, unit=UNIT)
         self.samples = self.space.queue("samples", 8, "qd")
@@ -119,14 +158,14 @@ class Spaces(unittest.TestCase):
         self.travelling = self.space.block_queue("travelling", self.pool, 4)
 
     def start(self, text, *arguments):
-        child = subprocess.Popen([sys.executable, "-B", "-c", text, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        child = subprocess.Popen([sys.executable, "-B", "-c", text, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  env={**os.environ, "PYTHONPATH": os.path.join(os.path.abspath(ARGS.build), "python")})
 
         def end():
             child.kill()
             child.wait()
-            child.stdout.close()
-            child.stderr.close()
+            for pipe in (child.stdin, child.stdout, child.stderr):
+                pipe.close()
         self.addCleanup(end)
         return child
 
@@ -180,6 +219,50 @@ class Spaces(unittest.TestCase):
         del view
         shared.close()
 
+    def kill_holder(self):
+        with open(os.path.join(os.environ["XDG_RUNTIME_DIR"], FOLDER, "record"), encoding="utf-8") as record:
+            os.kill(int(record.read().split()[0]), signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: not self.space.is_held))
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_a_client_that_leaves_without_a_holder_is_not_reported_as_dead(self):
+        text = "import carousel, sys; space = carousel.Space('py', wait=20); print(flush=True); sys.stdin.readline()"
+        leaves, exits, dies = (self.start(text + end) for end in ("; space.close(); print(flush=True); sys.stdin.readline()", "", ""))
+        for child in leaves, exits, dies:
+            child.stdout.readline()
+        deaths = queue.Queue()
+        self.stack.enter_context(self.space.on_peer_death(deaths.put))
+        self.kill_holder()
+        for child in leaves, exits:
+            child.stdin.write("\n")
+            child.stdin.flush()
+        leaves.stdout.readline()
+        self.assertEqual(exits.wait(20), 0)
+        dies.kill()
+        dies.wait()
+        carousel.Space("py", create=carousel.SpaceSize("16M"), wait=20).close()   # takes over
+        self.assertEqual(deaths.get(timeout=10).pid, dies.pid)
+        leaves.stdin.close()
+        self.assertEqual(leaves.wait(20), 0)
+        late = self.start(text)
+        late.stdout.readline()
+        late.kill()   # reported after the two others, if they are
+        self.assertEqual(deaths.get(timeout=10).pid, late.pid)
+        self.assertTrue(deaths.empty())
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_processes_that_start_at_once_create_one_space_which_outlives_its_creator(self):
+        text = ("import carousel, sys; space = carousel.Space('together', create=carousel.SpaceSize('8M'), wait=20); "
+                "pool = space.pool('p', 4096); print(space.nbytes, flush=True); sys.stdin.readline()")
+        children = [self.start(text) for _ in range(4)]
+        self.assertEqual({child.stdout.readline() for child in children}, {f"{8 << 20}\n"})
+        with carousel.Space("together") as space:
+            for child in children:
+                child.kill()
+                child.wait()
+            space.pool("p").allocate(4096, 10).free()
+        self.assertTrue(wait_until(lambda: not os.path.exists(os.path.join(os.environ["XDG_RUNTIME_DIR"], "carousel-spaces/together"))))
+
     @unittest.skipIf(ARGS.kills, "--kills")
     def test_an_export_keeps_a_block_from_being_freed_or_sent(self):
         block = self.pool.allocate(2 * UNIT)
@@ -199,6 +282,10 @@ class Spaces(unittest.TestCase):
         self.assertEqual((dl.dtype, dl.shape, block.exports), (numpy.uint8, (2 * UNIT,), 1))
         del dl
         self.assertEqual(block.exports, 0)
+        block.array((4, 8), "f4")[1, 2] = 2.5
+        floats = numpy.from_dlpack(block.view((4, 8), "f32"))
+        self.assertEqual((floats.dtype, floats.shape, floats[1, 2], block.exports), (numpy.float32, (4, 8), 2.5, 1))
+        del floats
         block.free()
         block.free()
         with self.assertRaisesRegex(carousel.ConfigError, "closed"):
@@ -206,6 +293,26 @@ class Spaces(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "were requested"), self.pool.allocate(1) as small:
             small.array((UNIT + 1,))
         self.assertEqual(self.pool.state.blocks, 0)
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_dlpack_has_the_version_flag_and_type_that_its_consumer_requests(self):
+        with self.pool.allocate(UNIT) as block, self.pool.open_share(block.share()) as shared:
+            for words, version, flags, code in ((("f32", None), None, None, 2), (("f32", (1, 0)), (1, 0), 0, 2), (("f32", (1, 7)), (1, 0), 0, 2),
+                                                (("bf16", None), None, None, 4), (("f8_e4m3", (1, 1)), (1, 1), 0, 10),
+                                                (("f8_e5m2", (2, 0)), (1, 1), 0, 12)):
+                self.assertEqual(dlpack(block.view((2, 8), words[0]), words[1]), (version, flags, code, (2, 8), block._address))
+            self.assertEqual(dlpack(shared, (1, 0))[:3], ((1, 0), 1, 1))   # the flag: read-only
+            for memory, words in ((shared, {}), (shared, {"max_version": (0, 8)}), (block.view(8, "f8_e4m3"), {}),
+                                  (block.view(8, "f8_e5m2"), {"max_version": (1, 0)}), (block, {"copy": True}), (block, {"dl_device": (2, 0)})):
+                with self.assertRaises(BufferError):
+                    memory.__dlpack__(**words)
+            self.assertEqual(memory.__dlpack_device__(), (1, 0))
+            with self.assertRaisesRegex(ValueError, "expected one of u8"):
+                block.view(8, "float8_e4m3fn")
+            with self.assertRaisesRegex(ValueError, "were requested"):
+                block.view(UNIT, "f32").__dlpack__()
+            gc.collect()
+            self.assertEqual((block.exports, shared.exports), (0, 0))
 
     @unittest.skipIf(ARGS.kills or not importlib.util.find_spec("torch"), "torch is not installed, or --kills")
     def test_a_tensor_is_the_block_s_memory(self):
@@ -285,8 +392,10 @@ class Spaces(unittest.TestCase):
             carousel.Space("no-such-space", wait=0.01)
         with self.assertRaisesRegex(carousel.ConfigError, r"open the space with its GPU, as in Space\('py', device=0\)"):
             self.space.pool("gpu", UNIT, device="cuda")
-        with self.assertRaisesRegex(carousel.ConfigError, "^the space \"py\" is already held"):
-            carousel.hold("py")
+        with self.assertRaisesRegex(carousel.ConfigError, "expected a size such as 256M"):
+            carousel.Space("other", create=carousel.SpaceSize("many"))
+        with self.assertRaisesRegex(ValueError, r"needs the GPU, as in Space\(\.\.\., device=0\)"):
+            carousel.Space("other", create=carousel.SpaceSize(gpu="1G"))
         with self.pool.allocate(1) as block, self.turn.acquire(1) as permit:
             for of_one_process in block, permit:
                 with self.assertRaisesRegex(TypeError, "belongs to one process"):

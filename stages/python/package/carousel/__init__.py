@@ -42,12 +42,13 @@ from ._outputs import PlaneFormat, image, like
 from ._stage import Environment, Range, Stage, between, stage
 from ._running import Running
 from ._space import (Block, BlockQueue, DeathWatch, Lease, OwnedBlock, PeerDeath, Permit, Pool, PoolState, Queue, Semaphore, SharedBlock,
-                     Space, Task, TaskId, WorkQueue, hold)
+                     Space, SpaceSize, Task, TaskId, WorkQueue)
+from ._space_memory import BlockView
 from ._space_library import NotHeld, TimedOut
 from .pipeline import Pipeline
 
 __version__ = _carousel.__version__
-__all__ = ["Block", "BlockQueue", "ConfigError", "Configuration", "DeathWatch", "Environment", "Error", "Frame", "FrameEnded", "Latest", "Lease",
+__all__ = ["Block", "BlockQueue", "BlockView", "ConfigError", "Configuration", "DeathWatch", "Environment", "Error", "Frame", "FrameEnded", "Latest", "Lease",
            "Metadata", "NotHeld", "NothingNew", "OwnedBlock", "PeerDeath", "Permit", "Pipeline", "Plane", "PlaneFormat", "Pool", "PoolState", "PortRevoked", "Queue",
-           "Range", "Reader", "ReaderFrame", "Run", "Running", "Semaphore", "SettingsError", "SharedBlock", "Space", "Stage", "Task",
-           "TaskId", "TimedOut", "WorkQueue", "Writer", "WriterFrame", "between", "hold", "image", "like", "open", "stage", "with_cuda"]
+           "Range", "Reader", "ReaderFrame", "Run", "Running", "Semaphore", "SettingsError", "SharedBlock", "Space", "SpaceSize", "Stage", "Task",
+           "TaskId", "TimedOut", "WorkQueue", "Writer", "WriterFrame", "between", "image", "like", "open", "stage", "with_cuda"]

@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import ctypes
 import json
 import os
-import signal
 import struct
 import subprocess
+import tempfile
 import threading
+import time
 import traceback
 import weakref
 from typing import Any, Callable, Iterator, NamedTuple, Self
@@ -189,19 +189,30 @@ class _Codec:
         return values[0] if len(values) == 1 else values
 
 
+class SpaceSize(NamedTuple):
+    """Sizes of the memory of a new space, for Space(create=...), as "64M" or "2G": on the host, and on the GPU of Space(device=...)."""
+    host: str = "64M"
+    gpu: str | None = None
+
+
 class Space:
-    """An open space, by the name of `carousel hold NAME` or of a running pipeline. `wait`: seconds to wait for a holder, and for the
-    creation of a primitive. `device`: the GPU, as this process numbers them, for which to map the space's GPU memory.
+    """An open space, by the name of `carousel hold NAME`, of a running pipeline, or of a process that has created it. `create`: if no
+    process holds the space, starts a holder (`carousel hold`) with that SpaceSize, or one that takes over the space of a dead holder.
+    The holder is a process of its own: it survives this one, and ends when the last client has left. `device`: the GPU, as this process
+    numbers them, for which to map the space's GPU memory. `wait`: seconds to wait for a holder, and for the creation of a primitive.
 
     The first request for the name of a primitive determines its shape; a request without a shape opens an existing one. Every wait
     releases the GIL and ends with Ctrl-C. A forked child can't use its parent's objects: open the space there, or start processes by
     `spawn`; a Space, a Pool and a queue can be passed to a spawned process, which opens its own."""
 
-    def __init__(self, name: str, *, wait: float | None = 5.0, device: int | None = None) -> None:
+    def __init__(self, name: str, *, create: SpaceSize | None = None, wait: float | None = 5.0, device: int | None = None) -> None:
+        if create is not None and create.gpu is not None and device is None:
+            raise ValueError("create: GPU memory needs the GPU, as in Space(..., device=0)")
         options = c.SpaceOptions()
         options.wait_ns = limit_ns(wait)
-        self.name, self._wait, self._device = name, wait, device
-        self._handle = _Handle(opened("space_open", name.encode(), ctypes.byref(options)), "space_close")
+        self.name, self._create, self._wait, self._device = name, create, wait, device
+        handle = _open(name, options) if create is None else _create(name, create, device, options)
+        self._handle = _Handle(handle, "space_close")
         if device is not None:
             call("space_map_gpu", self._handle._live(), device)
 
@@ -215,7 +226,7 @@ class Space:
         self.close()
 
     def __reduce__(self):
-        return _open_again, (self.name, self._wait, self._device)
+        return _open_again, (self.name, self._create, self._wait, self._device)
 
     def close(self) -> None:
         """Ends this object. The process is detached when all objects of the space have ended, too."""
@@ -304,8 +315,30 @@ class Space:
         return WorkQueue(self, name, slots, element, attempts)
 
 
-def _open_again(name, wait, device):
-    return Space(name, wait=wait, device=device)
+def _open_again(name, create, wait, device):
+    return Space(name, create=create, wait=wait, device=device)
+
+
+def _open(name, options):
+    return opened("space_open", name.encode(), ctypes.byref(options))
+
+
+def _create(name, size, device, options):
+    """Opens the space; starts a holder as often as there is none, because the last one may be ending."""
+    deadline = float("inf") if options.wait_ns == c.NO_LIMIT else time.monotonic_ns() + options.wait_ns
+    brief = c.SpaceOptions()
+    while True:
+        try:
+            first = _Handle(_open(name, brief), "space_close")
+        except c.NoHolder:
+            if time.monotonic_ns() > deadline:
+                raise
+        else:
+            handle = _open(name, options)   # with `wait` for its primitives; `first` keeps the holder meanwhile
+            first._close("space_close")
+            return handle
+        _start_holder(name, size, device)
+        brief.wait_ns = 100_000_000   # it may be ending, or taking over
 
 
 def _reopen(space, method, arguments, words):
@@ -340,22 +373,30 @@ class _Primitive:
         return state
 
 
-class Permit:
-    """A permit of this process: Semaphore.acquire() returns it. It is given back by release(), at the end of `with`, or after the death of
-    this process."""
+class _Held:
+    """What this process has taken and gives back once: `abandons` is the function of the library that ends it after an exception and with
+    the process, `completes` the one at the end of `with`."""
 
-    def __init__(self, handle):
-        self._handle = _Handle(handle, "permit_release")
+    def __init__(self, handle, abandons, completes):
+        self._abandons, self._completes, self._handle = abandons, completes, _Handle(handle, abandons)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._handle._close(self._completes if kind is None else self._abandons)
+
+
+class Permit(_Held):
+    """A permit of this process: Semaphore.acquire() returns it. It is given back by release(), at the end of `with`, or after the death of
+    this process."""
+
+    def __init__(self, handle):
+        super().__init__(handle, "permit_release", "permit_release")
 
     def release(self) -> None:
         """Gives the permit back. A second call does nothing."""
-        self._handle._close("permit_release")
+        self._handle._close(self._completes)
 
 
 class Semaphore(_Primitive):
@@ -497,30 +538,21 @@ class SharedBlock(Memory):
         self._handle._close("share_close", self._exports, lambda: self._require_no_exports("close()"))
 
 
-class Lease:
+class Lease(_Held):
     """A leased element of a queue: Queue.lease() returns it. The end of `with` commits it, an exception returns it to the queue, as does
     the death of this process."""
 
     def __init__(self, handle, value):
+        super().__init__(handle, "lease_return", "lease_commit")
         self.value = value
-        self._handle = _Handle(handle, "lease_return")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.requeue()
 
     def commit(self) -> None:
         """Removes the element from the queue. A second call does nothing."""
-        self._handle._close("lease_commit")
+        self._handle._close(self._completes)
 
     def requeue(self) -> None:
         """Makes the element available again."""
-        self._handle._close("lease_return")
+        self._handle._close(self._abandons)
 
 
 class Queue(_Primitive):
@@ -601,32 +633,23 @@ class TaskId(NamedTuple):
     generation: int
 
 
-class Task:
+class Task(_Held):
     """A claimed task: WorkQueue.claim() returns it. The end of `with` commits it; an exception, or the death of this process, counts as a
     failed attempt."""
 
     def __init__(self, handle, value):
         info = c.TaskInfo()
         call("task_get_info", handle, ctypes.byref(info))
+        super().__init__(handle, "task_fail", "task_commit")
         self.value, self.id, self.failed_attempts = value, TaskId(info.id.place, info.id.generation), info.failed_attempts
-        self._handle = _Handle(handle, "task_fail")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.fail()
 
     def commit(self) -> None:
         """Completes the task. A second call does nothing."""
-        self._handle._close("task_commit")
+        self._handle._close(self._completes)
 
     def fail(self) -> None:
         """Counts a failed attempt: the task waits again, or becomes a dead letter."""
-        self._handle._close("task_fail")
+        self._handle._close(self._abandons)
 
 
 class WorkQueue(_Primitive):
@@ -753,52 +776,20 @@ def _watch_deaths(handle, callback, ends):
     call("death_watch_close", handle)
 
 
-class hold:
-    """Holds a space by the program `carousel hold`, until close() or the end of `with`. `size` and `device_size`: as its options ("64M");
-    `device`: "cuda:0" for GPU memory. If this process is killed, the holder continues; `carousel down -p NAME` ends it."""
-
-    def __init__(self, name: str, *, size: str | None = None, device: str | None = None, device_size: str | None = None) -> None:
-        options = [word for option, value in (("--size", size), ("--device", device), ("--device-size", device_size))
-                   if value is not None for word in (option, str(value))]
-        self.name, self._pid = name, os.getpid()
-        self._process = subprocess.Popen([program(), "hold", name, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                         stdin=subprocess.DEVNULL, text=True, start_new_session=True)
-        if not self._process.stdout.readline():   # it prints a line when it holds the space
-            text = self._process.communicate()[1].strip()
-            raise ConfigError(text.splitlines()[-1].removeprefix("error: ") if text else f"carousel hold {name} ended with {self._process.returncode}")
-        # An unread pipe that is full would stop the holder.
-        threading.Thread(target=_drain, args=(self._process.stderr,), daemon=True).start()
-        self._finalizer = weakref.finalize(self, _end_holder, self._process, self._pid)
-
-    @property
-    def pid(self) -> int:
-        """The process of the holder."""
-        return self._process.pid
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ends the holder. Clients continue, and a second hold() takes over; without clients the space ends."""
-        self._finalizer()
-
-
-def _drain(pipe):
-    with pipe:
-        pipe.read()
-
-
-def _end_holder(process, pid):
-    if os.getpid() != pid:
-        return
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # the driver may keep a killed process for longer
-            process.wait(10)
-    process.stdout.close()
+def _start_holder(name, size, device):
+    """Starts a holder that survives this process. Returns when it holds the space, or when another process does."""
+    words = [program(), "hold", name, "--while-used", "--size", str(size.host)]
+    if size.gpu is not None:
+        words += ["--device", f"cuda:{device}", "--device-size", str(size.gpu)]
+    with tempfile.TemporaryFile() as messages:   # not a pipe, whose reader may end before the holder
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages, start_new_session=True)
+        with process.stdout:
+            is_held = process.stdout.readline()   # printed when it holds the space
+        threading.Thread(target=process.wait, name="carousel holder", daemon=True).start()   # so that it leaves no zombie
+        if is_held:
+            return
+        code = process.wait(10)
+        messages.seek(0)
+        text = messages.read().decode("utf-8", "replace").strip()
+    if "is already held" not in text:
+        raise ConfigError(text.splitlines()[-1].removeprefix("error: ") if text else f"{' '.join(words)}: ended with {code}")

@@ -14,6 +14,10 @@ class TimedOut(Error, TimeoutError):
     """A wait has reached its timeout. The text names the processes that hold what was waited for."""
 
 
+class NoHolder(ConfigError):
+    """No process holds the space; a later attempt may succeed."""
+
+
 class NotHeld(Error):
     """An object does not exist, or no longer belongs to the process that had it."""
 
@@ -188,7 +192,7 @@ def call(name, *arguments):
         exception, _caught = _caught, None
         raise exception
     text = (lib.carousel_last_error() or b"").decode("utf-8", "replace")
-    kind = {TIMED_OUT: TimedOut, NOT_HELD: NotHeld, NO_HOLDER: ConfigError, REFUSED: ConfigError, INVALID_ARGUMENT: ConfigError}.get(status, Error)
+    kind = {TIMED_OUT: TimedOut, NOT_HELD: NotHeld, NO_HOLDER: NoHolder, REFUSED: ConfigError, INVALID_ARGUMENT: ConfigError}.get(status, Error)
     raise kind(text)
 
 

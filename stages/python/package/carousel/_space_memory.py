@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 from . import _space_library as c
+from ._carousel import _dlpack_capsule
 
 
 @functools.lru_cache(maxsize=256)
@@ -22,6 +23,44 @@ class _GpuBytes:
     def __init__(self, block, address, count, readonly):
         self._block = block
         self.__cuda_array_interface__ = {"shape": (count,), "typestr": "|u1", "data": (address, readonly), "version": 3, "strides": None}
+
+
+_ELEMENTS = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "bool": 1, "f16": 2, "f32": 4, "f64": 8,
+             "bf16": 2, "f8_e4m3": 1, "f8_e5m2": 1}   # as the types of planes
+
+
+def _shaped(shape, nbytes, size):
+    """`shape` as a tuple, by default all `nbytes` bytes as one dimension of elements of `size` bytes; and the bytes that it has."""
+    shape = (nbytes // size,) if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    count = size
+    for n in shape:
+        if n < 0:
+            raise ValueError(f"shape: expected sizes of 0 or more, got {shape}")
+        count *= n
+    return shape, count
+
+
+class BlockView:
+    """A block as an array of one type, for `from_dlpack()` of any library: Block.view() returns it. Read-only memory, and the 8-bit
+    floats, need a library that requests DLPack 1.0 and 1.1; others raise BufferError."""
+
+    def __init__(self, memory, shape, dtype):
+        if dtype not in _ELEMENTS:
+            raise ValueError(f"dtype: expected one of {', '.join(_ELEMENTS)}, got {dtype!r}")
+        self._memory, self.dtype = memory, dtype
+        self.shape, self._count = _shaped(shape, memory.nbytes, _ELEMENTS[dtype])
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
+                   copy: bool | None = None) -> Any:
+        memory = self._memory
+        if dl_device is not None and tuple(dl_device) != memory.__dlpack_device__() or copy:
+            raise BufferError(f"{memory!r} can only be shared, on {memory.device}: copy the array that is made from it")
+        # `stream` needs no wait: what other processes have enqueued is complete, and this process orders its own work.
+        export = memory._export(self._count, memory.readonly)
+        return _dlpack_capsule(export, memory._address, self.shape, self.dtype, _ELEMENTS[self.dtype], memory._gpu, memory.readonly, max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._memory.__dlpack_device__()
 
 
 class Memory:
@@ -80,10 +119,7 @@ class Memory:
         else:
             import numpy as library
         kind = library.dtype(dtype)
-        shape = (self.nbytes // kind.itemsize,) if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-        count = kind.itemsize
-        for n in shape:
-            count *= n
+        shape, count = _shaped(shape, self.nbytes, kind.itemsize)
         if count == 0:
             return library.empty(shape, kind)
         export = self._export(count, self.readonly)
@@ -97,11 +133,7 @@ class Memory:
         """A tensor of torch at the beginning of the block, of any of torch's types. The default is the whole block as uint8."""
         import torch
         dtype = torch.uint8 if dtype is None else dtype
-        size = torch.empty((), dtype=dtype).element_size()
-        shape = (self.nbytes // size,) if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-        count = size
-        for n in shape:
-            count *= n
+        shape, count = _shaped(shape, self.nbytes, torch.empty((), dtype=dtype).element_size())
         if count == 0:
             return torch.empty(shape, dtype=dtype, device=self.device)
         export = self._export(count, readonly=False)   # torch refuses memory with the flag; the mapping refuses writes
@@ -112,9 +144,13 @@ class Memory:
             warnings.simplefilter("ignore", UserWarning)
             return torch.frombuffer(view.toreadonly() if self.readonly else view, dtype=torch.uint8).view(dtype).view(shape)
 
+    def view(self, shape: int | tuple[int, ...] | None = None, dtype: str = "u8") -> BlockView:
+        """The beginning of the block for `from_dlpack()` of any library. `dtype`: a type of planes, as "f32", "bf16" or "f8_e4m3". The
+        default is the whole block as bytes, as for `from_dlpack(block)`."""
+        return BlockView(self, shape, dtype)
+
     def __dlpack__(self, **words: Any) -> Any:
-        """The whole block as bytes, for numpy.from_dlpack(block), torch.from_dlpack(block) and others, made by NumPy or CuPy."""
-        return self.array().__dlpack__(**words)
+        return self.view().__dlpack__(**words)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0) if self._gpu < 0 else (2, self._gpu)
