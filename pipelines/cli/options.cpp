@@ -23,9 +23,10 @@ int code_of(const run::verdict& v) {
 }  // namespace
 
 void add_run_name(const command_parts& p, std::string& name) {
-    CLI::Option* o =
-        p.app.add_option("-p,--name", name, "Name of the running pipeline, if several are running")
-            ->type_name("NAME");
+    CLI::Option* o = p.app
+                         .add_option("-p,--name", name,
+                                     "Name of the running pipeline, or id of the run, if several are running")
+                         ->type_name("NAME");
     p.offers[o] = running_pipelines;
 }
 

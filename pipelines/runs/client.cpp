@@ -119,8 +119,9 @@ run::record choose(const std::string& name, f64 wait_s, bool lost_too, u64 since
         const std::vector<run::record> runs = run::living_runs(), lost = orphans();
         std::vector<run::record> candidates = runs;
         if (lost_too) candidates.insert(candidates.end(), lost.begin(), lost.end());
-        const auto named = std::find_if(candidates.begin(), candidates.end(),
-                                        [&](const run::record& r) { return r.name == name; });
+        const auto named = std::find_if(candidates.begin(), candidates.end(), [&](const run::record& r) {
+            return r.name == name || r.run_id == name;
+        });
         if (named != candidates.end()) return *named;
         const std::size_t all = runs.size() + lost.size();
         if (name.empty() && all == 1 && candidates.size() == 1) return candidates.front();

@@ -11,10 +11,10 @@
 
 namespace carousel::supervisor {
 
-/// Returns the pipeline of that name, or, if `name` is empty, the only pipeline that runs (a run whose
-/// supervisor was killed and whose stages continue is also counted). Waits up to wait_s for the pipeline to
-/// start, counted from `since_ns` (0: from now on). If no pipeline can be chosen, throws a config_error that
-/// lists the running pipelines.
+/// Returns the pipeline of that name or run id, or, if `name` is empty, the only pipeline that runs (a run
+/// whose supervisor was killed and whose stages continue is also counted). Waits up to wait_s for the
+/// pipeline to start, counted from `since_ns` (0: from now on). If no pipeline can be chosen, throws a
+/// config_error that lists the running pipelines.
 [[nodiscard]] run::record choose_pipeline(const std::string& name, f64 wait_s, u64 since_ns = 0);
 /// Like choose_pipeline(), for commands that only observe: they may also choose a run without a supervisor.
 [[nodiscard]] run::record choose_watched(const std::string& name, f64 wait_s);

@@ -235,7 +235,8 @@ private:
     }
 
     [[nodiscard]] std::unique_ptr<command_run> start(const std::vector<std::string>& words) const {
-        std::vector<std::string> all{words.front(), "-p", run_->name};
+        // the id: another run may have the name when the command begins
+        std::vector<std::string> all{words.front(), "-p", run_->run_id};
         all.insert(all.end(), words.begin() + 1, words.end());
         return std::make_unique<command_run>(program_, all);
     }

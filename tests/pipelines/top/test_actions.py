@@ -1,6 +1,7 @@
 """Keys of `carousel top` on real pipelines. Usage: test_actions.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [class]"""
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
@@ -111,6 +112,8 @@ class Actions(Screen):
         self.select(t, "fragment")
         t.press("l")
         text = self.until(t, r"line 3 of \d+$")
+        command = subprocess.run(["ps", "--ppid", str(t.pid), "-o", "args="], capture_output=True, text=True, check=True).stdout
+        self.assertIn(" logs -p %s " % self.ps()["pipeline"]["run_id"], command)   # by id: the next run may have the name
         self.assertRegex(text, r"^log of fragment: 1 to \d+ of \d+")
         first = self.stage("fragment")["pid"]
         os.kill(first, signal.SIGKILL)
