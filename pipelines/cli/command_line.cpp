@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/user_input.hpp"
+#include "os/table.hpp"
 #include "spec/programs.hpp"
 
 namespace carousel::supervisor {
@@ -118,7 +119,7 @@ int complain(const cli_environment& env, bool json, int code, const std::string&
                        2, ' ', false, nlohmann::json::error_handler_t::replace)
                 << "\n";
     else
-        env.err << "error: " << message << "\n";
+        env.err << "error: " << printable(message, "\n\t") << "\n";
     return code;
 }
 

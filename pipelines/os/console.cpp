@@ -11,6 +11,7 @@
 
 #include "core/executable_path.hpp"
 #include "core/io.hpp"
+#include "os/table.hpp"
 
 namespace carousel::supervisor {
 namespace fs = std::filesystem;
@@ -51,7 +52,8 @@ void console::use(journal to, std::string pipeline) {
 }
 
 void console::line(std::string_view text) {
-    line_of({levels_.next(text), "carousel", ::getpid(), {}, text}, text);
+    // the text may quote a stage
+    line_of({levels_.next(text), "carousel", ::getpid(), {}, text}, printable(text, "\n\t"));
 }
 
 void console::line_of(journal_entry line, std::string_view printed) {

@@ -13,6 +13,7 @@
 #include "core/io.hpp"
 #include "core/json.hpp"
 #include "os/descriptors.hpp"
+#include "os/table.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -29,8 +30,9 @@ log_sink::log_sink(console& out, std::string label, std::size_t width, u32 color
 
 std::string log_sink::prefixed(std::string_view label, std::size_t width, u32 color, bool colored,
                                std::string_view text) {
-    if (colored) return fmt::format("{}{:<{}} |{} {}", color_of(color), label, width, color_off, text);
-    return fmt::format("{:<{}} | {}", label, width, text);
+    const std::string shown = printable(text, "\n\t");
+    if (colored) return fmt::format("{}{:<{}} |{} {}", color_of(color), label, width, color_off, shown);
+    return fmt::format("{:<{}} | {}", label, width, shown);
 }
 
 void log_sink::line(i32 pid, std::string_view text) {

@@ -2,9 +2,11 @@
 // A stage's stdout and stderr: one pipe per process, read without blocking and always to its end, so that a
 // stage never waits for its log. Lines are printed on the console after an aligned, coloured "stage | " and
 // appended as JSON lines to DIR/logs/STAGE.jsonl; the supervisor's own lines go to DIR/logs/@carousel.jsonl
-// (no stage can have that name). A file that has grown to 4 MiB is renamed to STAGE.jsonl.1, replacing the
-// previous one: at most 8 MiB per stage instance. log_reader.hpp reads them. If the disk is full or the
-// reader is gone, log lines are lost, but no stage is affected.
+// (no stage can have that name). The file has the text as it was written; on a terminal and in `carousel
+// logs` control characters are visible escapes (printable() of table.hpp), so that no stage can change the
+// state of a terminal. A file that has grown to 4 MiB is renamed to STAGE.jsonl.1, replacing the previous
+// one: at most 8 MiB per stage instance. log_reader.hpp reads them. If the disk is full or the reader is
+// gone, log lines are lost, but no stage is affected.
 
 #include <deque>
 #include <memory>
@@ -61,6 +63,7 @@ public:
     void note(i32 pid, std::string_view text);
     /// Returns the last lines (5 at most), oldest first.
     [[nodiscard]] const std::deque<std::string>& last() const noexcept { return last_; }
+    /// The line as it is printed, with control characters other than tabs escaped.
     [[nodiscard]] static std::string prefixed(std::string_view label, std::size_t width, u32 color,
                                               bool colored, std::string_view text);
 

@@ -141,10 +141,24 @@ std::string wrapped(const std::string& text, std::size_t width, std::size_t inde
     return out + rest;
 }
 
-std::string printable(const std::string& text) {
-    std::string out = text;
-    std::replace_if(
-        out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+std::string printable(std::string_view text, std::string_view keep) {
+    constexpr unsigned char c1_lead = 0xC2;  // U+0080 to U+009F are the UTF-8 bytes C2 80 to C2 9F
+    std::string out;
+    out.reserve(text.size());
+    for (std::size_t k = 0; k < text.size(); ++k) {
+        const auto c = static_cast<unsigned char>(text[k]);
+        const auto next = static_cast<unsigned char>(k + 1 < text.size() ? text[k + 1] : 0);
+        if (c == c1_lead && next >= 0x80 && next < 0xA0) {
+            out += fmt::format("\\u{:04x}", next);
+            ++k;
+        } else if ((c >= 0x20 && c != 0x7F) || keep.find(text[k]) != std::string_view::npos) {
+            out += text[k];
+        } else if (c == '\n' || c == '\t') {
+            out += c == '\n' ? "\\n" : "\\t";
+        } else {
+            out += fmt::format("\\x{:02x}", c);
+        }
+    }
     return out;
 }
 

@@ -2,6 +2,7 @@
 // Plain text tables, and human-readable numbers.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
@@ -47,8 +48,9 @@ private:
 /// Returns the text in lines of at most `width` columns. A line ends at a blank or, if it contains no blank,
 /// after a slash or comma; lines after the first begin with `indent` blanks.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
-/// Returns the text with '?' instead of each control character, because control characters could move a
-/// terminal's cursor.
-[[nodiscard]] std::string printable(const std::string& text);
+/// Returns the text with a visible escape, as \n or \x1b, instead of each control character that is not in
+/// `keep`, because control characters could move a terminal's cursor or change its state. C1 controls are
+/// escaped too, because some terminals interpret them.
+[[nodiscard]] std::string printable(std::string_view text, std::string_view keep = "");
 
 }  // namespace carousel::supervisor

@@ -47,6 +47,18 @@ TEST_CASE("prefixes are aligned, and coloured only where colours are wanted") {
     CHECK(colored.find("text") > colored.find(color_off));
 }
 
+TEST_CASE("escape sequences of a stage are visible text on the console and unchanged in the file") {
+    const scratch_folder folder;
+    const pipe_pair ends;
+    console out(ends.write.get(), false, false);
+    log_sink sink(out, "s", 1, 0, folder.path / "s.jsonl");
+    const std::string text = "a\tb \x1b]0;title\x07 c";
+    sink.line(1, text);
+    CHECK(ends.drain() == "s | a\tb \\x1b]0;title\\x07 c\n");
+    std::ifstream in(folder.path / "s.jsonl");
+    CHECK(nlohmann::json::parse(in)["line"] == text);
+}
+
 TEST_CASE("an error repeated by a stage's next process is one console line, complete in the log") {
     const scratch_folder folder;
     const pipe_pair ends;

@@ -31,7 +31,14 @@ TEST_CASE("figures are written as people read them") {
     CHECK(human_rate(1204.4) == "1204");
 }
 
-TEST_CASE("control characters don't reach the terminal") {
-    CHECK(printable("a\x1b[2Jb\n") == "a?[2Jb?");
+TEST_CASE("control characters reach the terminal as visible escapes") {
+    CHECK(printable("a\x1b[2Jb\n\t\x7f") == "a\\x1b[2Jb\\n\\t\\x7f");
+    CHECK(printable("a\tb\x07", "\t") == "a\tb\\x07");
+    CHECK(printable("\xC2\x9B"
+                    "2J, Gr\xC3\xB6\xC3\x9F"
+                    "e, \xC2\xA0.") ==
+          "\\u009b2J, Gr\xC3\xB6\xC3\x9F"
+          "e, \xC2\xA0.");
+    CHECK(printable("cut \xC2") == "cut \xC2");
     CHECK(width_of("Größe") == 5);
 }

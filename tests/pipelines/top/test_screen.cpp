@@ -226,7 +226,7 @@ TEST_CASE("a text is shown from its end, and scrolls up to its beginning") {
     CHECK_THAT(screen_of(c, ui, 80, 24, text), contains("79 to 100"));
     CHECK_THAT(screen_of(c, ui, 80, 24), contains("log of s0: no lines yet\n"));
     text.assign(1, "\x1b[2Jcleared");
-    CHECK_THAT(screen_of(c, ui, 80, 24, text), contains("?[2Jcleared"));
+    CHECK_THAT(screen_of(c, ui, 80, 24, text), contains("\\x1b[2Jcleared"));
 }
 
 TEST_CASE("a question and a long error leave the tables most of a small screen") {
