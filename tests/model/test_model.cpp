@@ -8,9 +8,9 @@
 // outputs and forks whose branches join again; latest members that join, leave, stop forever and lose their
 // lease; sources whose numbers are leased words, over several laps; the end in two phases; frames that kill,
 // and tombstone frames; which process may take a seat (seat_model.hpp); which parameters a frame has
-// (parameter_model.hpp); what a header contains (header_model.hpp); a bit that flips in any word
-// (rules_damage.cpp), which its parity shows and the supervisor repairs: the reasoning of the repair is left
-// out, it finds the original value.
+// (parameter_model.hpp); what a header contains (header_model.hpp); the state of a stage (state_model.hpp); a
+// bit that flips in any word (rules_damage.cpp), which its parity shows and the supervisor repairs: the
+// reasoning of the repair is left out, it finds the original value.
 //
 // Safety, in every state: nothing is read while it is incomplete or overwritten while it is leased (TORN), no
 // frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one finds
@@ -30,6 +30,7 @@
 #include "header_model.hpp"
 #include "parameter_model.hpp"
 #include "seat_model.hpp"
+#include "state_model.hpp"
 #include "test_support.hpp"
 
 using namespace carousel::model;
@@ -176,4 +177,56 @@ TEST_CASE("each check of a header and each restore of it is needed") {
     CHECK(explore_header({.carry_checks_seal = false, .owner_commits = true}).wrong);
     CHECK(explore_header({.viewer_again = false}).wrong);
     CHECK(explore_header({.audit = false}).stuck);
+}
+
+namespace {
+
+// Each set-up is the smallest that shows what it is for.
+const state_setup states_in_flight{.frames = 2, .slots = 3, .deaths = 2, .tombstone = true};
+const state_setup states_one_by_one{.frames = 3, .in_flight = 1, .slots = 3, .deaths = 2, .tombstone = true};
+const state_setup states_rebuilt{
+    .frames = 2, .in_flight = 1, .slots = 3, .deaths = 2, .rebuilds = 1, .tombstone = true, .damage = true};
+const state_setup slots_reused{
+    .frames = 4, .in_flight = 1, .slots = 3, .deaths = 0, .rebuilds = 1, .damage = true};
+
+state_setup without(state_setup s, bool state_setup::*rule) {
+    s.*rule = false;
+    return s;
+}
+
+}  // namespace
+
+TEST_CASE("a stage with state: each state is the one of a run without faults") {
+    for (const state_setup& s : {states_in_flight, states_one_by_one, states_rebuilt, slots_reused}) {
+        const state_result r = explore_states(s);
+        CAPTURE(s.frames, s.in_flight, s.rebuilds, r.trace);
+        CHECK(r.sound());
+        CHECK(r.states > 1000);
+    }
+}
+
+TEST_CASE("a stage with state: each rule of its commits and of its ring is needed") {
+    CHECK(explore_states(without(states_in_flight, &state_setup::owner_commits)).wrong);
+    CHECK(explore_states(without(states_in_flight, &state_setup::commits_in_order)).wrong);
+    CHECK(explore_states(without(states_in_flight, &state_setup::waits_for_previous)).wrong);
+    CHECK(explore_states(without(states_in_flight, &state_setup::writes_in_process)).wrong);
+    CHECK(explore_states(without(states_in_flight, &state_setup::frees_after_fence)).wrong);
+    CHECK(explore_states(without(states_one_by_one, &state_setup::begins_in_order)).lost);
+    CHECK(explore_states(without(states_one_by_one, &state_setup::copies_at_tombstone)).wrong);
+}
+
+TEST_CASE("a stage with state: the newest state must be kept, and the one below the tail for a rebuild") {
+    state_setup s = without(states_one_by_one, &state_setup::keeps_at_tail);
+    CHECK(explore_states(s).sound());
+    CHECK(explore_states(without(s, &state_setup::keeps_newest)).lost);
+    CHECK(explore_states(without(slots_reused, &state_setup::keeps_at_tail)).lost);
+}
+
+TEST_CASE("a stage with state: each check of what a rebuild takes is needed") {
+    CHECK(explore_states(without(slots_reused, &state_setup::checks_status)).wrong);
+    CHECK(explore_states(without(states_rebuilt, &state_setup::checks_status_epoch)).wrong);
+    CHECK(explore_states(without(states_rebuilt, &state_setup::takes_chain)).wrong);
+    CHECK(explore_states(without(states_rebuilt, &state_setup::takes_delivered)).wrong);
+    CHECK(explore_states(without(states_rebuilt, &state_setup::takes_unbroken)).wrong);
+    CHECK(explore_states(without(states_rebuilt, &state_setup::takes_below_tail)).lost);
 }
