@@ -175,7 +175,9 @@ int gpu::attribute(int number) const {
     return result == CUDA_SUCCESS ? value : 0;
 }
 
-std::vector<gpu> list_gpus() {
+namespace {
+
+std::vector<gpu> read_gpus() {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
     if (status != cudaSuccess || count == 0) refuse(status);
@@ -194,6 +196,14 @@ std::vector<gpu> list_gpus() {
         g.integrated = p.integrated != 0;
         all.push_back(std::move(g));
     }
+    return all;
+}
+
+}  // namespace
+
+// Read once: the GPUs of a process don't change, and cudaGetDeviceProperties() takes milliseconds.
+std::vector<gpu> list_gpus() {
+    static const std::vector<gpu> all = read_gpus();
     return all;
 }
 
