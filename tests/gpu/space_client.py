@@ -2,13 +2,16 @@
 
 Roles: echo (checks and fills the blocks that it gets, until one has "end" in its description), reader (of a share), writer (to a
 share, which must fail), busy (writes to a block without end), random SEED FILE (all of it at random; FILE has its present state),
-attach COUNT (opens and closes the space). LIBRARY: torch, cupy or numpy."""
+attach COUNT (opens and closes the space), keep SECONDS (holds a block, and checks its bytes), forks (a process that has imported LIBRARY and
+forks a client "random" for each line of its arguments, because the import takes long). LIBRARY: torch, cupy or numpy."""
 import importlib
 import mmap
 import os
 import random
+import signal
 import sys
 import time
+import traceback
 
 import carousel
 
@@ -120,6 +123,44 @@ def act_at_random(client, number, file):
             block = None
 
 
+def keep(client, seconds):
+    block = client.pool.allocate(16 * UNIT, 60)
+    array = client.bytes_of(block)
+    array[:] = 201
+    print("ready" if equal(array, 201) else "other bytes", flush=True)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if not equal(array, 201):
+            raise AssertionError("another process wrote into a block that this process keeps")
+        time.sleep(0.05)
+    print(equal(array, 201), flush=True)
+    del array
+    sys.stdin.readline()
+    block.free()
+    print("freed", flush=True)
+    sys.stdin.readline()
+
+
+def fork_clients(name, library, device):
+    """CUDA is initialised in the children only, so a fork is permitted."""
+    importlib.import_module(library)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)   # no zombies
+    print("ready", flush=True)
+    for line in sys.stdin:
+        number, file = line.split()
+        pid = os.fork()
+        if pid:
+            print(pid, flush=True)
+            continue
+        try:
+            os.dup2(2, 1)
+            act_at_random(Client(name, library, device), int(number), file)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+
+
 def attach(client, count):
     """Prints descriptors, mappings and the GPU's free bytes after 1/10 of the cycles, and at the end."""
     for n in range(count):
@@ -135,11 +176,16 @@ def attach(client, count):
 
 def main():
     name, role, library, device, *more = sys.argv[1:]
+    if role == "forks":
+        fork_clients(name, library, device)
+        return
     client = Client(name, library, device)
     if role == "random":
         act_at_random(client, int(more[0]), more[1])
     elif role == "attach":
         attach(client, int(more[0]))
+    elif role == "keep":
+        keep(client, float(more[0]))
     else:
         {"echo": echo, "reader": reader, "writer": writer, "busy": busy}[role](client)
 

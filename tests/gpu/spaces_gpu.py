@@ -1,8 +1,9 @@
 """Spaces on a GPU in Python, with torch and CuPy: spaces_gpu.py BUILD [--parts a,b] [--device cuda:0] [--libraries torch,cupy]
-[--kills 200] [--clients 8] [--seconds 300] [--attaches 10000]
+[--kills 200] [--clients 8] [--seconds 300] [--attaches 10000] [--held 60] [--fork]
 
 Parts, for each library: blocks (pass between two processes while their bytes are still being written), shares (are read-only, and end
-with their owner), busy (a process is killed during kernels that write to its block), kills (of clients at random, until --seconds),
+with their owner), busy (a process is killed during kernels that write to its block), kills (of clients at random, until --seconds), holds (a
+process keeps a block for --held seconds while its neighbours are killed, at least 50),
 attaches (cycles of one process: descriptors, mappings and free GPU memory stay the same), server (the example model_server, with torch).
 One row per part, the table last. Exit code 1: a part failed; 77: no library here. --device cpu: the same with NumPy (and torch)."""
 import argparse
@@ -14,6 +15,7 @@ import os
 import queue
 import random
 import select
+import signal
 import statistics
 import subprocess
 import sys
@@ -26,7 +28,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "support"), os.path.join(HERE, ".
 import interpreter  # noqa: E402
 from seeds import scaled, seed  # noqa: E402
 
-PARTS = ("blocks", "shares", "busy", "kills", "attaches", "server")
+PARTS = ("blocks", "shares", "busy", "kills", "holds", "attaches", "server")
 NUMBERS = itertools.count()   # of spaces: what a part that failed leaves does not affect the next one
 
 
@@ -35,11 +37,35 @@ def require(true, text):
         raise AssertionError(text)
 
 
+class Forked:
+    """A client that another process has forked, as a Popen."""
+    stdin = stdout = None
+
+    def __init__(self, pid):
+        self.pid, self.pidfd = pid, os.pidfd_open(pid)
+
+    def poll(self):
+        return 1 if self.pidfd is None or select.select([self.pidfd], [], [], 0)[0] else None
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            if self.pidfd is not None:
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    def wait(self, timeout=60):
+        if self.pidfd is not None:
+            require(select.select([self.pidfd], [], [], timeout)[0], f"process {self.pid} has not ended")
+            os.close(self.pidfd)
+            self.pidfd = None
+        return 1
+
+
 class Rig(contextlib.ExitStack):
     """A space with a holder, this process as its client, and other clients."""
 
     def __init__(self, a, library):
         super().__init__()
+        self.forks = None
         self.a, self.library, self.name = a, library, f"spaces-{os.getpid()}-{next(NUMBERS)}"
 
     def __enter__(self):
@@ -57,6 +83,18 @@ class Rig(contextlib.ExitStack):
         client = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "space_client.py"), self.name, role, self.library, self.a.device,
                                    *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                   env={**os.environ, "PYTHONPATH": os.path.join(os.path.abspath(self.a.build), "python")})
+        self.callback(self.end, client)
+        return client
+
+    def start_random(self, number, path):
+        """A client that acts at random; with --fork it has its library from a process that imported it once."""
+        if not self.a.fork:
+            return self.start("random", number, path)
+        if self.forks is None:
+            self.forks = self.start("forks")
+            require(self.line(self.forks) == "ready", "the process that forks clients failed")
+        print(number, path, file=self.forks.stdin, flush=True)
+        client = Forked(int(self.line(self.forks)))
         self.callback(self.end, client)
         return client
 
@@ -78,8 +116,8 @@ class Rig(contextlib.ExitStack):
     def end(client):
         client.kill()
         client.wait()
-        client.stdin.close()
-        client.stdout.close()
+        for pipe in filter(None, (client.stdin, client.stdout)):
+            pipe.close()
 
     def line(self, client, timeout=180):
         """The next line that the client prints."""
@@ -184,7 +222,7 @@ class Victims:
         path = os.path.join(self.folder, str(self.started))
         with open(path, "wb") as out:
             out.write(b"\0")
-        self.clients.append((self.rig.start("random", self.number * 1000 + self.started, path), path))
+        self.clients.append((self.rig.start_random(self.number * 1000 + self.started, path), path))
         self.started += 1
 
     @staticmethod
@@ -257,6 +295,44 @@ def kills(rig):
             f"twice, each reported once, {statistics.median(times):.1f} ms after the kill (median), at most {max(times):.1f} ms{flat}")
 
 
+def holds(rig):
+    own, number, begin = rig.own, seed(1), time.monotonic()
+    chance = random.Random(number)
+    peers = [rig.start("keep", rig.a.held) for _ in range(2)]
+    for peer in peers:
+        require(rig.line(peer) == "ready", "a peer that keeps a block failed")
+    victims = Victims(rig, number, rig.enter_context(tempfile.TemporaryDirectory()))
+    for _ in range(min(rig.a.clients, 4)):
+        victims.start()
+    while len(victims.killed) < scaled(50) or time.monotonic() - begin < rig.a.held:
+        require(time.monotonic() - begin < rig.a.held + rig.a.seconds, f"only {len(victims.killed)} kills within --held and --seconds")
+        victims.collect(rig.a.held / 60)
+        if ready := victims.ready():
+            victims.kill(chance.choice(ready))
+            victims.start()
+    for client, _ in victims.clients:
+        victims.killed[client.pid] = time.monotonic()
+        rig.end(client)
+    for peer in peers:
+        require(rig.line(peer) == "True", "a kept block was taken from its owner")
+    revoked = peers.pop()   # one block comes back by a death, the other by its owner
+    victims.killed[revoked.pid] = time.monotonic()
+    rig.end(revoked)
+    until = time.monotonic() + 60
+    while revoked.pid not in victims.reported and time.monotonic() < until:
+        victims.collect(0.1)
+    print(file=peers[0].stdin, flush=True)
+    require(rig.line(peers[0]) == "freed", "the owner of a kept block can't free it")
+    while len(own.travelling):
+        own.travelling.get(5).free()
+    rig.require_whole_pool()
+    victims.collect(0.5)   # nothing is reported twice
+    missing = set(victims.killed) - set(victims.reported) - {client.pid for client, path in victims.clients if victims.state(path) == "starting"}
+    require(not missing, f"{len(missing)} deaths were not reported")
+    return (f"two blocks kept for {time.monotonic() - begin:.0f} s while {len(victims.killed) - 1} neighbours were killed, seed {number}: "
+            "one freed, one recovered once, the pool is whole")
+
+
 def attaches(rig):
     count, rows = rig.a.attaches, []
     peer, begin = rig.start("attach", count), time.monotonic()
@@ -295,6 +371,7 @@ def main():
     p.add_argument("--kills", type=int, default=200), p.add_argument("--clients", type=int, default=8, help="at a time")
     p.add_argument("--seconds", type=float, default=300, help="after which the kills of a library end")
     p.add_argument("--attaches", type=int, default=10000)
+    p.add_argument("--held", type=float, default=60, help="seconds for which a block is kept"), p.add_argument("--fork", action="store_true")
     a = p.parse_args()
     candidates = a.libraries.split(",") if a.libraries else ["torch", "numpy" if a.device == "cpu" else "cupy"]
     libraries = [name for name in candidates if importlib.util.find_spec(name) and (a.device == "cpu" or sees_gpu(name))]
