@@ -182,9 +182,10 @@ std::string take_seat_down(process_table& t, seat& s) {
         s.now->how.outside = s.now->by_supervisor = true;
         note_request(t, *s.now, ring::requested_end::down);
         apply_seat_action(t, s, a, nullptr);
-    } else if (s.machine.state() == seat_state::stopping) {
+    } else {
+        apply_seat_action(t, s, seat_action::none, nullptr);  // publishes that the seat is no longer paused
         // a process was about to be started; this start is cancelled
-        s.machine.on(seat_event::died_outside, now_ns());
+        if (s.machine.state() == seat_state::stopping) s.machine.on(seat_event::died_outside, now_ns());
     }
     if (before == seat_state::down) return fmt::format("{} is already down", s.label);
     return pid != 0 ? fmt::format("{} (pid {}) is down until `carousel up {}`; its frames stay queued",

@@ -104,6 +104,16 @@ TEST_CASE("a damaged tail neither suspends nor resumes a claim") {
     CHECK(r.claims().first_from(40) == 70 + r.block->link[0].window);
 }
 
+TEST_CASE("a paused seat without a process that is taken down is published as no longer paused") {
+    const run_with_optional_sinks r;
+    r.set(1, seat_state::backoff);
+    r.table->seats[1]->machine.restore_paused(true);
+    r.block->seat[1].paused.store(1);
+    (void)take_seat_down(*r.table, *r.table->seats[1]);
+    CHECK_FALSE(r.table->seats[1]->machine.paused());
+    CHECK(ring::load(r.block->seat[1].paused) == 0);
+}
+
 TEST_CASE("a run that continues after damage starts its last optional sink, not one that was left out") {
     const run_with_optional_sinks r;
     r.set(2, seat_state::failed);
