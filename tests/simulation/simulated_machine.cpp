@@ -1,0 +1,223 @@
+#include "simulated_machine.hpp"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/json.hpp"
+
+namespace carousel::test {
+namespace {
+
+machine* the_machine = nullptr;
+constexpr std::size_t stack_bytes = std::size_t{512} << 10U;
+constexpr std::size_t kept_lines = 4000;
+constexpr u64 tick_ns = 20 * ns_per_ms;
+
+ino_t inode_of(int fd) noexcept {
+    struct stat s {};
+    return ::fstat(fd, &s) == 0 ? s.st_ino : 0;
+}
+
+}  // namespace
+
+machine::machine(u64 seed) : dice_(seed) { the_machine = this; }
+
+machine::~machine() {
+    for (auto& [pid, p] : processes_) {
+        p->runs.reset();
+        if (p->pidfd >= 0) ::close(p->pidfd);
+        if (p->death >= 0) ::close(p->death);
+    }
+    the_machine = nullptr;
+}
+
+machine* machine::current() noexcept { return the_machine; }
+
+void machine::at(u64 when, std::function<void()> event) {
+    events_.emplace(std::make_pair(when, ++sequence_), std::move(event));
+}
+
+void machine::note(std::string text) {
+    char time[32];
+    std::snprintf(time, sizeof time, "%10.6f ", static_cast<f64>(now_ - 1'000'000'000'000) / 1e9);
+    text.insert(0, time);
+    for (const char c : text) trace_hash_ = (trace_hash_ ^ static_cast<u8>(c)) * 0x100'0000'01b3ULL;
+    trace_.push_back(std::move(text));
+    if (trace_.size() > kept_lines) trace_.pop_front();
+}
+
+// ---- the supervisor's fiber
+
+void machine::enter(unsigned high, unsigned low) {
+    auto* const f = reinterpret_cast<fiber*>(static_cast<u64>(high) << 32U | low);
+    try {
+        f->body();
+    } catch (const std::exception& e) {
+        f->error = e.what();
+    }
+    f->over = true;
+    for (;;) ::swapcontext(&f->context, &the_machine->scheduler_);
+}
+
+void machine::resume(fiber& f) {
+    running_ = &f;
+    ::swapcontext(&scheduler_, &f.context);
+    running_ = nullptr;
+}
+
+void machine::tick() {
+    if (supervisor_ != nullptr && supervisor_->timer >= 0) {
+        const u64 one = 1;
+        (void)!::write(supervisor_->timer, &one, sizeof one);
+        touch();
+    }
+    after(tick_ns, [this] { tick(); });
+}
+
+bool machine::run(fiber& f, u64 limit_ns) {
+    if (!f.stack) {
+        f.stack = std::make_unique<char[]>(stack_bytes);
+        ::getcontext(&f.context);
+        f.context.uc_stack.ss_sp = f.stack.get();
+        f.context.uc_stack.ss_size = stack_bytes;
+        f.context.uc_link = nullptr;
+        const u64 at = reinterpret_cast<u64>(&f);
+        ::makecontext(&f.context, reinterpret_cast<void (*)()>(&machine::enter), 2,
+                      static_cast<unsigned>(at >> 32U), static_cast<unsigned>(at));
+        if (supervisor_ == nullptr) after(tick_ns, [this] { tick(); });
+        supervisor_ = &f;
+        resume(f);
+    }
+    while (!f.over && now_ < limit_ns) {
+        if (now_ >= f.stopped_until_ns) {
+            const bool is_due =
+                now_ >= f.wakes_at_ns || (std::exchange(touched_, false) && (!f.is_ready || f.is_ready()));
+            if (is_due) {
+                resume(f);
+                continue;
+            }
+        }
+        if (events_.empty()) return false;
+        const auto next = events_.begin();
+        now_ = std::max(now_, next->first.first);
+        const std::function<void()> event = std::move(next->second);
+        events_.erase(next);
+        event();
+    }
+    return f.over;
+}
+
+void machine::wait(u64 until_ns, std::function<bool()> ready) {
+    fiber& f = *running_;
+    f.wakes_at_ns = until_ns;
+    f.is_ready = std::move(ready);
+    ::swapcontext(&f.context, &scheduler_);
+}
+
+int machine::make_timer() {
+    const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (running_ != nullptr) running_->timer = fd;
+    return fd;
+}
+
+// ---- processes
+
+int machine::spawn(pid_t& pid, char* const environment[]) {
+    if (no_process_left) return EAGAIN;
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return errno;
+    auto p = std::make_unique<simulated_process>();
+    p->pid = pid = next_pid_++;
+    p->start_time = now_ / 10'000'000 + 1;
+    p->pidfd = ends[0];
+    p->death = ends[1];
+    pid_of_pidfd_[inode_of(p->pidfd)] = p->pid;
+    std::vector<std::string> words;
+    for (char* const* at = environment; *at != nullptr; ++at) words.emplace_back(*at);
+    simulated_process& made = *p;
+    processes_[p->pid] = std::move(p);
+    made.runs = load(made, words);
+    schedule(made, 1'000'000 + below(20'000'000));
+    return 0;
+}
+
+simulated_process* machine::find(i32 pid) noexcept {
+    const auto at = processes_.find(pid);
+    return at == processes_.end() ? nullptr : at->second.get();
+}
+
+simulated_process* machine::by_pidfd(int fd) noexcept {
+    const auto at = pid_of_pidfd_.find(inode_of(fd));
+    return at == pid_of_pidfd_.end() ? nullptr : find(at->second);
+}
+
+void machine::schedule(simulated_process& p, u64 after_ns) {
+    const u64 number = ++p.steps;
+    after(after_ns, [this, &p, number] {
+        if (p.steps != number || p.exiting || p.stopped) return;
+        const u64 next = as(p.pid, [&] { return p.runs->step(); });
+        if (!p.exiting && p.steps == number) schedule(p, next);
+    });
+}
+
+int machine::signal(simulated_process& p, int signal) {
+    if (p.reaped) return ESRCH;
+    if (p.exiting || signal == 0) return 0;
+    switch (signal) {
+        case SIGSTOP:
+            p.stopped = true;
+            break;
+        case SIGCONT:
+            if (std::exchange(p.stopped, false)) schedule(p, 100'000);
+            break;
+        case SIGKILL:
+            exit(p, 0, signal);
+            break;
+        default:
+            if (!p.stopped)
+                exit(p, 0, signal);
+            else
+                after(ns_per_ms, [this, &p, signal] { (void)this->signal(p, signal); });
+    }
+    return 0;
+}
+
+// The kernel closes the descriptors first; the end of the process follows after the driver's tear-down.
+void machine::exit(simulated_process& p, int exit_code, int signal) {
+    if (p.exiting) return;
+    p.exiting = true;
+    p.stopped = false;
+    p.exit_code = exit_code;
+    p.signal = signal;
+    note("pid " + std::to_string(p.pid) +
+         (signal != 0 ? " dies by signal " + std::to_string(signal)
+                      : " exits with code " + std::to_string(exit_code)));
+    p.runs->ends();
+    touch();
+    after(teardown_ns[0] + below(teardown_ns[1] - teardown_ns[0]), [this, &p] {
+        p.runs->is_gone();
+        p.ended = true;
+        (void)!::write(p.death, "x", 1);
+        touch();
+    });
+}
+
+std::string machine::stat_of(const simulated_process& p) const {
+    const char state = p.ended ? 'Z' : p.stopped ? 'T' : 'S';
+    std::string text =
+        std::to_string(p.pid) + " (simulated) " + state + " 1 1 1 0 -1 " + (p.exiting ? "4" : "0");
+    for (int field = 10; field < 22; ++field) text += " 0";
+    return text + " " + std::to_string(p.start_time) + " 0 0\n";
+}
+
+}  // namespace carousel::test

@@ -1,0 +1,148 @@
+#pragma once
+// A machine without a clock and without processes. The supervisor's own code runs on it, unchanged: the calls
+// of the C library by which the supervisor reads the clock, waits, starts, signals and reaps processes are
+// replaced at link time (`--wrap`, listed in CMakeLists.txt), and only while a machine exists. Descriptors,
+// sockets and files are the kernel's; with one thread and one seed, their order is the same in each run.
+//
+// A supervisor runs as a fiber. When it waits, the machine carries out the next event: a step of a simulated
+// process, a tick, a fault. Time advances only from one event to the next (and by a few nanoseconds at each
+// reading of the clock, so that a loop that waits for a deadline ends).
+
+#include <sys/types.h>
+#include <ucontext.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::test {
+
+class machine;
+
+/// What a simulated process does. Its steps are events of the machine.
+class program {
+public:
+    virtual ~program() = default;
+    /// One step; returns the time until the next step.
+    virtual u64 step() = 0;
+    /// Called when the process can execute no more code; closes what the kernel would close.
+    virtual void ends() noexcept = 0;
+    /// Called when the kernel reports the end of the process: its device can no longer write.
+    virtual void is_gone() noexcept {}
+};
+
+struct simulated_process {
+    i32 pid = 0;
+    u64 start_time = 0;
+    int pidfd = -1, death = -1;  ///< a pipe: its read end becomes readable when the process has ended
+    bool stopped = false;        ///< SIGSTOP
+    bool exiting = false;        ///< executes no code any more
+    bool ended = false;          ///< a zombie
+    bool reaped = false;
+    int exit_code = 0, signal = 0;
+    u64 steps = 0;  ///< number of the step that is due; an older step is ignored
+    std::unique_ptr<program> runs;
+};
+
+/// A supervisor, as a fiber. Abandoning it without running its destructors is its death by SIGKILL.
+struct fiber {
+    ucontext_t context{};
+    std::unique_ptr<char[]> stack;
+    std::function<void()> body;
+    bool over = false;
+    std::string error;
+    u64 stopped_until_ns = 0;        ///< SIGSTOP
+    u64 wakes_at_ns = 0;             ///< deadline of its present wait
+    std::function<bool()> is_ready;  ///< true if the present wait is over
+    int timer = -1;
+};
+
+class machine {
+public:
+    explicit machine(u64 seed);
+    ~machine();
+    machine(const machine&) = delete;
+    machine& operator=(const machine&) = delete;
+    /// The machine that replaces the C library's calls; null: none.
+    static machine* current() noexcept;
+
+    // ---- time
+    [[nodiscard]] u64 now() const noexcept { return now_; }
+    u64 read_clock() noexcept { return now_ += 20; }
+    void at(u64 when, std::function<void()> event);
+    void after(u64 ns, std::function<void()> event) { at(now_ + ns, std::move(event)); }
+    [[nodiscard]] u64 below(u64 n) { return dice_() % n; }
+    /// Runs until the supervisor has ended, or until `limit_ns`. Returns true if it has ended.
+    bool run(fiber& supervisor, u64 limit_ns);
+    /// A descriptor may have become ready: the waiting supervisor checks its descriptors.
+    void touch() noexcept { touched_ = true; }
+
+    // ---- processes
+    /// Makes the program of a process from its environment.
+    std::function<std::unique_ptr<program>(simulated_process&, const std::vector<std::string>&)> load;
+    bool no_process_left = false;  ///< posix_spawn() fails with EAGAIN
+    int spawn(pid_t& pid, char* const environment[]);
+    [[nodiscard]] simulated_process* find(i32 pid) noexcept;
+    [[nodiscard]] simulated_process* by_pidfd(int fd) noexcept;
+    int signal(simulated_process& p, int signal);
+    void exit(simulated_process& p, int exit_code, int signal);
+    [[nodiscard]] const std::map<i32, std::unique_ptr<simulated_process>>& processes() const noexcept {
+        return processes_;
+    }
+    /// Shortest and longest time from the end of a process's last instruction to its end (a driver's
+    /// tear-down).
+    u64 teardown_ns[2] = {1'000'000, 100'000'000};
+    [[nodiscard]] std::string stat_of(const simulated_process& p) const;
+
+    // ---- files
+    bool disk_full = false;  ///< writes at an offset of a file below `disk` fail
+    dev_t disk = 0;
+
+    // ---- waiting, called on the supervisor's fiber
+    void wait(u64 until_ns, std::function<bool()> ready);
+    [[nodiscard]] bool on_fiber() const noexcept { return running_ != nullptr; }
+    int make_timer();
+    /// Runs `fn` with getpid() returning `pid`.
+    template <typename F>
+    auto as(i32 pid, F&& fn) {
+        struct back {
+            i32& at;
+            i32 before;
+            ~back() { at = before; }
+        } restore{pid_, pid_};
+        pid_ = pid;
+        return fn();
+    }
+    [[nodiscard]] i32 pid() const noexcept { return pid_; }
+
+    // ---- the trace
+    void note(std::string text);
+    [[nodiscard]] const std::deque<std::string>& trace() const noexcept { return trace_; }
+    [[nodiscard]] u64 trace_hash() const noexcept { return trace_hash_; }
+
+private:
+    void schedule(simulated_process& p, u64 after_ns);
+    void resume(fiber& f);
+    void tick();
+    static void enter(unsigned high, unsigned low);
+
+    u64 now_ = 1'000'000'000'000, sequence_ = 0;
+    std::map<std::pair<u64, u64>, std::function<void()>> events_;
+    std::mt19937_64 dice_;
+    std::map<i32, std::unique_ptr<simulated_process>> processes_;
+    std::map<ino_t, i32> pid_of_pidfd_;
+    i32 next_pid_ = 5'000'000, pid_ = 0;  ///< above every pid of the real machine
+    fiber *running_ = nullptr, *supervisor_ = nullptr;
+    ucontext_t scheduler_{};
+    bool touched_ = true;
+    std::deque<std::string> trace_;
+    u64 trace_hash_ = 0xcbf2'9ce4'8422'2325ULL;
+};
+
+}  // namespace carousel::test

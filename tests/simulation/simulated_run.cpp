@@ -1,0 +1,460 @@
+#include "simulated_run.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+#include <set>
+
+#include "control/request_message.hpp"
+#include "core/clock.hpp"
+#include "core/json.hpp"
+#include "os/console.hpp"
+#include "ring/link.hpp"
+#include "run/directory.hpp"
+#include "simulated_stage.hpp"
+#include "supervisor/engine/engine.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace carousel::test {
+namespace {
+
+using namespace carousel::supervisor;
+
+constexpr const char* fault_names[simulated_faults] = {
+    "kill",       "crash",           "exit",   "hang",         "stop",
+    "pause",      "restart",         "down",   "kill command", "full disk",
+    "no process", "stop supervisor", "rebuild"};
+
+/// Time within which a frame advances while nothing is withheld: a frame that hangs is found after
+/// frame_timeout_ms, a stage that has delivered nothing is restarted after up to 5 s, and a start takes 0.2
+/// s.
+constexpr u64 longest_quiet_ns = 9 * ns_per_s;
+constexpr u64 longest_end_ns = 60 * ns_per_s;
+
+/// The descriptors of this process.
+std::set<int> open_descriptors() {
+    std::set<int> all;
+    DIR* const folder = ::opendir("/proc/self/fd");
+    while (const dirent* each = ::readdir(folder))
+        if (each->d_name[0] != '.' && std::atoi(each->d_name) != ::dirfd(folder))
+            all.insert(std::atoi(each->d_name));
+    ::closedir(folder);
+    return all;
+}
+
+stage_setup stage_of(const std::string& name, std::vector<u32> inputs, bool output, machine& m) {
+    stage_setup st;
+    st.spec.name = name;
+    st.program = "simulated";
+    st.spec.input_indices = std::move(inputs);
+    st.spec.in_flight = 1 + static_cast<u32>(m.below(3));
+    st.spec.frame_timeout_ms = 400 + 100 * static_cast<u32>(m.below(4));
+    st.spec.standby = m.below(3) == 0;
+    st.owner_commits = !output || m.below(3) == 0;
+    if (output) {
+        st.format = {{"type", "t"}};
+        st.slot_bytes = 512;
+        st.spec.has_output = true;
+    }
+    return st;
+}
+
+/// One of the shapes: a chain of two or three stages, two instances, two sinks, a fork whose branches join.
+std::string choose_plan(run_setup& s, observed_run& r, machine& m) {
+    s.name = "simulated";
+    s.device_name = "cpu";
+    s.frame_timeout_ms = 600;
+    s.start_timeout_ns = 3 * ns_per_s;
+    s.stop_timeout_ns = 2 * ns_per_s;
+    s.stall_timeout_ms = 3000;
+    s.allow_dead_letters = ~u64{0};
+    s.end = s.frames = 40 + m.below(100);
+    const u64 shape = m.below(5);
+    s.stages.push_back(stage_of("source", {}, true, m));
+    const bool middle = shape != 0;
+    if (middle) s.stages.push_back(stage_of("middle", {0}, true, m));
+    if (shape == 2 || shape == 4) s.stages[1].spec.instances = 2;
+    s.stages.push_back(stage_of("sink", {middle ? 1U : 0U}, false, m));
+    std::string text = std::vector<std::string>{"source, sink", "chain", "two instances", "two sinks",
+                                                "fork and join"}[shape];
+    if (shape >= 3) {
+        s.stages.push_back(stage_of("side", {1}, false, m));
+        if (m.below(3) == 0) {
+            s.stages.back().spec.every = 3;
+            text += ", every 3";
+        }
+        if (m.below(3) == 0) {
+            s.stages.back().spec.optional = true;
+            text += ", optional";
+        }
+    }
+    if (shape == 4) {  // a sink reads both outputs of the source's fork: its own branch, and the middle's
+        ring_setup more;
+        more.output = "more";
+        more.format = {{"type", "t"}};
+        more.slot_bytes = 512;
+        s.stages[0].more.push_back(more);
+        s.stages[2].spec.input_indices = {1, 0};
+        s.stages[2].input_outputs = {0, 1};
+    }
+    if (m.below(4) == 0) {
+        s.stages[0].ends = true;
+        r.ends_at = s.end / 2 + m.below(s.end);
+        text += ", ends before " + std::to_string(r.ends_at);
+    }
+    for (const stage_setup& st : s.stages)
+        if (st.spec.standby) text += ", standby of " + st.spec.name;
+    return text + ", " + std::to_string(s.end) + " frames";
+}
+
+class simulated_history {
+public:
+    explicit simulated_history(const simulated_run_options& o) : options_(o), machine_(o.seed) {
+        setup_.directory = files_.path.string();
+        run_.on = &machine_;
+        run_.folder = setup_.directory;
+        run_.run_id = "sim-" + std::to_string(::getpid()) + "-" + std::to_string(o.seed);
+        struct stat s {};
+        (void)::stat(setup_.directory.c_str(), &s);
+        machine_.disk = s.st_dev;
+        result_.plan = choose_plan(setup_, run_, machine_);
+        machine_.note("seed " + std::to_string(o.seed) + ": " + result_.plan);
+        if (machine_.below(4) == 0) machine_.teardown_ns[1] = 2'000'000;
+        machine_.load = [this](simulated_process& p, const std::vector<std::string>& environment) {
+            return std::make_unique<simulated_stage>(run_, p, environment);
+        };
+    }
+
+    simulated_run_result run() {
+        sigset_t signals;  // the engine blocks signals that end this test
+        ::pthread_sigmask(SIG_SETMASK, nullptr, &signals);
+        run_all();
+        ::pthread_sigmask(SIG_SETMASK, &signals, nullptr);
+        return result_;
+    }
+
+private:
+    void run_all() {
+        make_log_folder(setup_.directory);
+        before_ = open_descriptors();
+        fiber supervisor;
+        supervisor.body = [&] { supervise(); };
+        supervisor_ = &supervisor;
+        moved_ns_ = machine_.now();
+        faults_end_ns_ = machine_.now() + (1 + machine_.below(5)) * ns_per_s;
+        machine_.after(50 * ns_per_ms + machine_.below(200 * ns_per_ms), [this] { next_fault(); });
+        machine_.after(50 * ns_per_ms, [this] { watch(); });
+        machine_.at(faults_end_ns_, [this] { give_back_everything(); });
+        if (!machine_.run(supervisor, machine_.now() + 600 * ns_per_s))
+            run_.violated("the run has not ended");
+        if (!supervisor.error.empty()) run_.violated("the supervisor has failed: " + supervisor.error);
+        if (supervisor.over) judge();
+        result_.violations = run_.violations;
+        result_.trace = machine_.trace();
+        result_.trace_hash = machine_.trace_hash();
+        result_.simulated_ns = machine_.now() - 1'000'000'000'000;
+        result_.commits = run_.commits;
+        result_.helped = run_.helped;
+        result_.processes = machine_.processes().size();
+        result_.standbys = run_.takeovers_by_standby;
+        result_.tombstones = run_.tombstones;
+        result_.disk_waits = run_.disk_waits;
+    }
+
+    void supervise() {
+        shm::unique_fd printed(::memfd_create("console", MFD_CLOEXEC));
+        {
+            console out(printed.get(), false, false);
+            run_extensions none;
+            engine e(setup_, run_.run_id, "", 0, out, none);
+            engine_ = &e;
+            outcome_ = e.run();
+            out.flush();
+            check_words(e.control());
+            engine_ = nullptr;
+        }
+        char text[1 << 16];
+        const ssize_t got = ::pread(printed.get(), text, sizeof text, 0);
+        std::string line;
+        for (ssize_t k = 0; k < got; ++k) {
+            if (text[k] != '\n') {
+                line += text[k];
+                continue;
+            }
+            machine_.note("log: " + std::exchange(line, ""));
+        }
+    }
+
+    // ---- faults
+
+    void next_fault() {
+        if (machine_.now() >= faults_end_ns_ || supervisor_->over) return;
+        if (engine_ != nullptr) begin_fault(static_cast<simulated_fault>(machine_.below(simulated_faults)));
+        machine_.after(
+            10 * ns_per_ms + machine_.below(machine_.below(3) == 0 ? 1500 * ns_per_ms : 200 * ns_per_ms),
+            [this] { next_fault(); });
+    }
+
+    simulated_process* any_process() {
+        std::vector<simulated_process*> alive;
+        for (const auto& [pid, p] : machine_.processes())
+            if (!p->exiting) alive.push_back(p.get());
+        return alive.empty() ? nullptr : alive[machine_.below(alive.size())];
+    }
+    static simulated_stage& stage(simulated_process& p) { return static_cast<simulated_stage&>(*p.runs); }
+
+    void begin_fault(simulated_fault f) {
+        if ((options_.faults >> static_cast<u32>(f) & 1U) == 0) return;
+        using enum simulated_fault;
+        simulated_process* const p = any_process();
+        const seat& s = *engine_->seats().seats[machine_.below(engine_->seats().seats.size())];
+        const u64 span =
+            50 * ns_per_ms + machine_.below(machine_.below(2) == 0 ? 300 * ns_per_ms : 2500 * ns_per_ms);
+        const bool own = f == crash || f == exit || f == hang;
+        if ((f <= stop && p == nullptr) || (own && !stage(*p).has_committed())) return;
+        // A rebuild forgets no frame, but a run that is rebuilt three times without a frame in between ends.
+        if (f == rebuild && (rebuilds_++ > 0 || machine_.disk_full || machine_.no_process_left)) return;
+        ++result_.faults;
+        ++result_.faults_of[static_cast<u8>(f)];
+        machine_.note(std::string("fault: ") + fault_names[static_cast<u8>(f)] +
+                      (f <= stop           ? " pid " + std::to_string(p->pid)
+                       : f <= kill_command ? " " + s.label
+                                           : "") +
+                      " for " + std::to_string(span / ns_per_ms) + " ms");
+        switch (f) {
+            case kill:
+                (void)machine_.signal(*p, SIGKILL);
+                break;
+            case crash:
+                if (!p->stopped) machine_.exit(*p, 0, SIGSEGV);
+                break;
+            case exit:
+                if (!p->stopped) machine_.exit(*p, 1, 0);
+                break;
+            case hang:
+                stage(*p).hang();
+                break;
+            case stop:
+                (void)machine_.signal(*p, SIGSTOP);
+                machine_.after(span, [this, p] { (void)machine_.signal(*p, SIGCONT); });
+                break;
+            case pause:
+                send_order(run::seat_order::stop, s.label);
+                machine_.after(span, [this, label = s.label] { send_order(run::seat_order::cont, label); });
+                break;
+            case restart:
+                send_order(run::seat_order::restart, s.label);
+                break;
+            case down:
+                send_order(run::seat_order::down, s.label);
+                machine_.after(span, [this, label = s.label] { send_order(run::seat_order::up, label); });
+                break;
+            case kill_command:
+                send(run::kill_request{s.label, machine_.below(2) == 0 ? SIGKILL : SIGSEGV});
+                break;
+            case full_disk:
+                machine_.disk_full = true;
+                machine_.after(span, [this] { machine_.disk_full = false; });
+                break;
+            case no_process:
+                machine_.no_process_left = true;
+                machine_.after(span, [this] { machine_.no_process_left = false; });
+                break;
+            case stop_supervisor:
+                supervisor_->stopped_until_ns = machine_.now() + span;
+                break;
+            case rebuild:
+                send(run::rebuild_request{});
+                break;
+        }
+    }
+
+    void send_order(run::seat_order order, const std::string& label) {
+        send(run::seat_request{order, label});
+    }
+
+    /// As a command does: its connection lasts until its answer.
+    void send(const run::request& request) {
+        const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        sockaddr_un to{};
+        to.sun_family = AF_UNIX;
+        const std::string path = run::control_socket(run_.folder);
+        std::copy(path.begin(), path.end(), to.sun_path);
+        if (::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0 ||
+            !shm::send_message(fd, run::to_json(request).dump())) {
+            ::close(fd);
+            return;
+        }
+        machine_.touch();
+        clients_.insert(fd);
+        read_answer(fd, 0);
+    }
+    void read_answer(int fd, u32 tries) {
+        machine_.after(30 * ns_per_ms, [this, fd, tries] {
+            shm::message m;
+            const shm::receive_status got = shm::receive_message(fd, m);
+            if (got == shm::receive_status::would_block && tries < 300) return read_answer(fd, tries + 1);
+            if (got == shm::receive_status::ok) machine_.note("answer: " + m.text);
+            clients_.erase(fd);
+            ::close(fd);
+        });
+    }
+
+    /// After the last fault.
+    void give_back_everything() {
+        machine_.note("the last fault is over");
+        run_.over = true;
+        machine_.disk_full = machine_.no_process_left = false;
+        for (const auto& [pid, p] : machine_.processes()) (void)machine_.signal(*p, SIGCONT);
+        machine_.after(ns_per_s, [this] { resume_seats(); });
+        machine_.after(longest_end_ns, [this] {
+            if (!supervisor_->over) run_.violated("the run does not end after the last fault: " + why());
+        });
+    }
+    // Repeated, because a command may be refused while its seat changes.
+    void resume_seats() {
+        if (engine_ == nullptr) return;
+        for (const auto& s : engine_->seats().seats) {
+            if (s->machine.paused() || s->machine.state() == seat_state::stopped)
+                send_order(run::seat_order::cont, s->label);
+            if (s->machine.state() == seat_state::down) send_order(run::seat_order::up, s->label);
+        }
+        machine_.after(ns_per_s, [this] { resume_seats(); });
+    }
+
+    // ---- the liveness oracle
+
+    [[nodiscard]] bool is_withheld() const {
+        if (machine_.disk_full || machine_.no_process_left || machine_.now() < supervisor_->stopped_until_ns)
+            return true;
+        return std::any_of(engine_->seats().seats.begin(), engine_->seats().seats.end(), [](const auto& s) {
+            return s->machine.paused() || s->machine.state() == seat_state::down;
+        });
+    }
+    [[nodiscard]] std::string why() const {
+        std::string text;
+        if (engine_ == nullptr) return "its supervisor is not at work";
+        for (const auto& s : engine_->seats().seats)
+            text += s->label + " is " + name_of(s->machine.state()) +
+                    (s->now ? " (pid " + std::to_string(s->now->pid) + "), " : ", ");
+        return text + std::to_string(run_.commits) + " commits";
+    }
+    void watch() {
+        if (supervisor_->over) return;
+        if (run_.commits != seen_commits_ || engine_ == nullptr || is_withheld()) {
+            seen_commits_ = run_.commits;
+            moved_ns_ = machine_.now();
+            reported_ = false;
+        } else if (machine_.now() > moved_ns_ + longest_quiet_ns && !reported_) {
+            reported_ = true;
+            run_.violated("no frame advances, and nothing is withheld: " + why());
+        }
+        notice_rebuild();
+        machine_.after(50 * ns_per_ms, [this] { watch(); });
+    }
+    /// After a rebuild the frames from its first frame on are delivered again.
+    void notice_rebuild() {
+        if (engine_ == nullptr || &engine_->control() == seen_block_) return;
+        if (seen_block_ != nullptr) {
+            const u64 first = engine_->control().first_ring_sequence;
+            machine_.note("rebuilt from frame " + std::to_string(first) + " on");
+            ++result_.rebuilds;
+            for (auto& [sink, frames] : run_.delivered) frames.erase(frames.lower_bound(first), frames.end());
+        }
+        seen_block_ = &engine_->control();
+    }
+
+    // ---- the safety oracles
+
+    void check_words(const shm::control_block& c) {
+        if (!outcome_ || !outcome_->complete) return;
+        for (u32 k = 0; k < c.links; ++k)
+            for (u32 slot = 0; slot < c.link[k].slots; ++slot) {
+                const ring::slot_word w = ring::slot_word::of(ring::load(c.link[k].slot[slot]));
+                if (w.state == ring::slot_state::fill || w.state == ring::slot_state::quarantined)
+                    run_.violated("leaked: slot " + std::to_string(slot) + " of ring " + std::to_string(k) +
+                                  " is in state " + std::to_string(static_cast<u32>(w.state)));
+            }
+    }
+
+    void judge() {
+        const run_outcome& o = *outcome_;
+        machine_.note("ends with exit code " + std::to_string(o.exit_code) + ": " + o.ending +
+                      ", before frame " + std::to_string(o.end));
+        if (!o.complete || o.exit_code != 0) run_.violated("the run fails: " + o.ending);
+        if (o.repairs.stalls + o.repairs.damaged + o.repairs.words != 0)
+            run_.violated("damage is reported, although no word was damaged");
+        const u64 end = std::min<u64>(setup_.end, run_.ends_at);
+        if (o.complete && o.end != end) run_.violated("the run ends before frame " + std::to_string(o.end));
+        for (u32 k = 0; o.complete && k < setup_.stages.size(); ++k) {
+            const stage_setup& st = setup_.stages[k];
+            if (st.has_output()) continue;
+            for (u64 frame = 0; frame < end; frame += st.spec.every)
+                if (run_.delivered[k].count(frame) == 0)
+                    run_.violated("lost: " + st.spec.name + " has no frame " + std::to_string(frame));
+            for (const auto& [frame, count] : run_.delivered[k])
+                if (frame >= end)
+                    run_.violated("beyond: " + st.spec.name + " has frame " + std::to_string(frame));
+            judge_ledger(st.spec.name, end);
+        }
+        for (const auto& [pid, p] : machine_.processes())
+            if (!p->reaped) run_.violated("leaked: pid " + std::to_string(pid) + " is not reaped");
+        if (shm::segment::exists(run_.run_id)) run_.violated("leaked: the control block");
+        judge_descriptors();
+    }
+
+    void judge_ledger(const std::string& sink, u64 end) {
+        const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(run_.folder, sink));
+        if (!ledger) return run_.violated("lost: " + sink + " has no ledger");
+        const telemetry::ledger_summary sum = ledger->summarize(end);
+        if (sum.lost + sum.repeated + sum.unmarked != 0)
+            run_.violated("the ledger of " + sink + " has " + std::to_string(sum.lost) + " lost, " +
+                          std::to_string(sum.repeated) + " repeated frames");
+    }
+
+    void judge_descriptors() {
+        std::set<int> simulated;
+        for (const auto& [pid, p] : machine_.processes()) simulated.insert({p->pidfd, p->death});
+        u64 leaked = 0;
+        for (const int fd : clients_) ::close(fd);
+        for (const int fd : open_descriptors())
+            if (before_.count(fd) == 0 && simulated.count(fd) == 0) ++leaked;
+        if (leaked > 0) run_.violated("leaked: " + std::to_string(leaked) + " descriptors");
+    }
+
+    simulated_run_options options_;
+    scratch_folder files_;
+    machine machine_;
+    run_setup setup_;
+    observed_run run_;
+    simulated_run_result result_;
+    std::set<int> before_, clients_;  ///< clients_: connections of commands without an answer yet
+    fiber* supervisor_ = nullptr;
+    engine* engine_ = nullptr;
+    std::optional<run_outcome> outcome_;
+    u64 faults_end_ns_ = 0, seen_commits_ = 0, moved_ns_ = 0, rebuilds_ = 0;
+    bool reported_ = false;
+    const shm::control_block* seen_block_ = nullptr;
+};
+
+}  // namespace
+
+std::string simulated_run_result::text(std::size_t lines) const {
+    std::string out = plan + "\n";
+    for (const std::string& v : violations) out += "  " + v + "\n";
+    for (std::size_t k = trace.size() - std::min(lines, trace.size()); k < trace.size(); ++k)
+        out += trace[k] + "\n";
+    return out;
+}
+
+simulated_run_result simulate_run(const simulated_run_options& o) { return simulated_history(o).run(); }
+
+}  // namespace carousel::test

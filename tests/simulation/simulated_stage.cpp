@@ -1,0 +1,383 @@
+#include "simulated_stage.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+
+#include "control/request_message.hpp"
+#include "control/stage_message.hpp"
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/json.hpp"
+#include "device/backend.hpp"
+#include "ring/exit_notes.hpp"
+#include "run/directory.hpp"
+#include "session/accounts.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::test {
+namespace {
+
+constexpr u64 poll_ns = 4 * ns_per_ms, beat_every_ns = 50 * ns_per_ms, retry_ns = 100 * ns_per_ms;
+
+class event_of_table final : public device::imported_event {
+public:
+    event_of_table(observed_run& r, u32 entry, u32 slot) : run_(&r), at_(entry, slot) {}
+    bool done(u64) noexcept override { return run_->pending.count(at_) == 0; }
+
+private:
+    observed_run* run_;
+    std::pair<u32, u32> at_;
+};
+
+class table_device final : public device::context {
+public:
+    explicit table_device(observed_run& r) : run_(&r) {}
+    device::device_kind kind() const noexcept override { return device::device_kind::cuda; }
+    std::string description() const override { return "simulated"; }
+    std::unique_ptr<device::queue> make_queue() override { return nullptr; }
+    std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
+    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h,
+                                                         const std::atomic<u64>*) override {
+        u32 names[2];
+        std::memcpy(names, h.data(), sizeof names);
+        return std::make_unique<event_of_table>(*run_, names[0], names[1]);
+    }
+    std::unique_ptr<device::mapping> map(const device::memory_handle&, device::access) override {
+        return nullptr;
+    }
+    std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
+    std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
+
+private:
+    observed_run* run_;
+};
+
+std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
+    for (const std::string& word : environment)
+        if (word.starts_with(name + "=")) return word.substr(name.size() + 1);
+    return "";
+}
+
+}  // namespace
+
+void observed_run::violated(const std::string& what) {
+    on->note("VIOLATION: " + what);
+    violations.push_back(what);
+}
+
+simulated_stage::simulated_stage(observed_run& r, simulated_process& p,
+                                 const std::vector<std::string>& environment)
+    : run_(&r), process_(&p), stage_(value_of(environment, "CAROUSEL_STAGE")) {
+    std::istringstream attach(value_of(environment, "CAROUSEL_ATTACH"));
+    std::string directory;
+    attach >> directory >> incarnation_.seat >> incarnation_.entry >> incarnation_.epoch;
+    r.on->note("pid " + std::to_string(p.pid) + " starts as " + stage_ + ", entry " +
+               std::to_string(incarnation_.entry) + ", epoch " + std::to_string(incarnation_.epoch));
+}
+
+void simulated_stage::ends() noexcept {
+    if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+    for (const work& x : jobs_)
+        for (u32 k = x.written; x.at == phase::on_device && k < worker_->outputs(); ++k) {
+            late_.emplace_back(worker_->output(k).index(), x.j.output[k].index);
+            late_frames_.push_back(x.j.ring_sequence);
+        }
+    jobs_.clear();
+    worker_.reset();
+    helper_.reset();
+    ledger_.reset();
+    joined_.reset();
+}
+
+// What its device had begun lands at the latest now, or never. An event that has not fired never fires.
+void simulated_stage::is_gone() noexcept {
+    for (std::size_t k = 0; k < late_.size(); ++k)
+        if (run_->on->below(2) == 0) run_->content[late_[k]] = late_frames_[k];
+}
+
+void simulated_stage::die(int exit_code) {
+    if (joined_ && exit_code != exit_code::ok && exit_code != exit_code::revoked)
+        entry().exit_note.store(ring::note_exit(exit_code));
+    run_->on->exit(*process_, exit_code, 0);
+}
+
+u64 simulated_stage::step() {
+    if (joined_ && now_ns() >= beat_ns_) {
+        session::beat(entry(), block().stage[block().seat[incarnation_.seat].stage].counters);
+        beat_ns_ = now_ns() + beat_every_ns;
+    }
+    switch (state_) {
+        case state::connecting:
+            connect();
+            return 3 * ns_per_ms;
+        case state::introduced:
+            receive_answer();
+            return 2 * ns_per_ms;
+        case state::loading:
+            if (now_ns() < ready_at_ns_) return 20 * ns_per_ms;
+            begin_work();
+            return ns_per_ms;
+        case state::standing_by:
+            if (const u32 epoch = ring::promoted_epoch(block(), incarnation_); epoch != 0) {
+                incarnation_.epoch = epoch;
+                worker_->set_epoch(epoch);
+                standby_ = false;
+                state_ = state::working;
+                ++run_->takeovers_by_standby;
+                run_->on->note("pid " + std::to_string(process_->pid) + " takes over " + stage_);
+            }
+            return 10 * ns_per_ms;
+        case state::working:
+            break;
+    }
+    return work_step();
+}
+
+// ---- its start
+
+void simulated_stage::connect() {
+    socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    sockaddr_un own{}, to{};
+    own.sun_family = to.sun_family = AF_UNIX;
+    const std::string name = "carousel-pid-" + std::to_string(process_->pid);
+    std::memcpy(own.sun_path + 1, name.data(), name.size());
+    const std::string path = run::control_socket(run_->folder);
+    std::memcpy(to.sun_path, path.data(), std::min(path.size(), sizeof to.sun_path - 1));
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size() + 1);
+    if (::bind(socket_, reinterpret_cast<sockaddr*>(&own), length) != 0 ||
+        ::connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) {
+        ::close(std::exchange(socket_, -1));
+        return;
+    }
+    run::hello_message hello;
+    hello.stage = stage_;
+    hello.incarnation = incarnation_;
+    hello.pid = process_->pid;
+    hello.start_time = process_->start_time;
+    (void)shm::send_message(socket_, write_message(hello).dump());
+    state_ = state::introduced;
+    run_->on->touch();
+}
+
+void simulated_stage::receive_answer() {
+    shm::message m;
+    const shm::receive_status got = shm::receive_message(socket_, m);
+    if (got == shm::receive_status::would_block) return;
+    const nlohmann::json answer =
+        got == shm::receive_status::ok ? nlohmann::json::parse(m.text) : nlohmann::json();
+    if (!answer.is_object() || !answer.value("ok", false)) {
+        run_->on->note("pid " + std::to_string(process_->pid) + " is refused" +
+                       (answer.is_object() ? ": " + answer.value("message", "") : ""));
+        return die(exit_code::revoked);
+    }
+    standby_ = answer.value("standby", false);
+    joined_ = std::make_unique<shm::segment>(shm::segment::join(run_->run_id));
+    if (!join()) return die(exit_code::revoked);
+    ready_at_ns_ = now_ns() + between(run_->load_ns);
+    state_ = state::loading;
+}
+
+bool simulated_stage::join() {
+    shm::control_block& c = block();
+    const ring::claim_result got = standby_
+                                       ? ring::claim_standby(c, incarnation_)
+                                       : ring::claim(c, incarnation_, {process_->pid, process_->start_time});
+    if (got != ring::claim_result::ok) return false;
+    const shm::stage_block& st = c.stage[c.seat[incarnation_.seat].stage];
+    for (u32 k = 0; k < st.outputs; ++k) shm::open_frames(c, st.output_link[k]);
+    for (u32 k = 0; k < shm::max_slots; ++k) {
+        const u32 names[2] = {incarnation_.entry, k};
+        std::memcpy(c.event_handle[incarnation_.entry][k], names, sizeof names);
+    }
+    return true;
+}
+
+void simulated_stage::begin_work() {
+    shm::control_block& c = block();
+    std::erase_if(run_->pending, [&](const auto& at) { return at.first == incarnation_.entry; });
+    entry().events_published.store(1);
+    worker_ = std::make_unique<ring::worker>(c, incarnation_.seat, incarnation_.entry, incarnation_.epoch);
+    device_ = std::make_unique<table_device>(*run_);
+    helper_ = std::make_unique<ring::helper>(c, *device_);
+    if (worker_->outputs() == 0)
+        ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(run_->folder, stage_));
+    if (standby_) {
+        entry().live_since_ns.store(now_ns());
+        state_ = state::standing_by;
+    } else {
+        if (!ring::go_live(c, incarnation_, process_->pid)) return die(exit_code::revoked);
+        state_ = state::working;
+    }
+    (void)shm::send_message(socket_, write_message(run::ready_message{}).dump());
+    run_->on->touch();
+}
+
+// ---- its frames
+
+u64 simulated_stage::work_step() {
+    u64 next = poll_ns;
+    if (run_->on->below(6) == 0)
+        for (u32 k = 0; k < worker_->stage().inputs; ++k) run_->helped += helper_->help(worker_->input(k));
+    if (!jobs_.empty() && now_ns() >= jobs_.front().due_ns) {
+        const u64 wait = advance(jobs_.front());
+        if (process_->exiting) return 0;
+        std::erase_if(jobs_, [](const work& x) { return x.at == phase::marked; });
+        return wait;
+    }
+    const bool room = jobs_.empty() || (jobs_.size() < worker_->stage().in_flight &&
+                                        jobs_.back().at != phase::processing && !jobs_.front().ends_stream);
+    if (room && begin_one()) return 100'000;
+    if (process_->exiting) return 0;
+    if (!jobs_.empty() && jobs_.front().due_ns != ~u64{0})
+        next = std::min(next, jobs_.front().due_ns - std::min(now_ns(), jobs_.front().due_ns - 1));
+    return next;
+}
+
+bool simulated_stage::begin_one() {
+    for (u32 k = 0; k < worker_->outputs(); ++k)
+        if (!worker_->output(k).has_free_slot()) {
+            for (u32 o = 0; o < worker_->outputs(); ++o) worker_->output(o).sweep();
+            break;
+        }
+    const ring::outcome can = worker_->peek(static_cast<u32>(jobs_.size()));
+    for (u32 k = 0; can == ring::outcome::ok && k < worker_->outputs(); ++k)
+        if (!worker_->output(k).has_free_slot()) return false;  // begin() would sleep
+    work x;
+    const ring::outcome got = worker_->begin(x.j, static_cast<u32>(jobs_.size()));
+    if (got == ring::outcome::revoked) {
+        die(exit_code::revoked);
+        return false;
+    }
+    if (got == ring::outcome::closed && jobs_.empty()) {
+        die(exit_code::ok);
+        return false;
+    }
+    if (got != ring::outcome::ok) return false;
+    check_inputs(x);
+    for (u32 k = 0; k < worker_->outputs(); ++k)
+        run_->content[{worker_->output(k).index(), x.j.output[k].index}] = ~u64{0};
+    entry().processing_since_ns.store(now_ns());
+    x.due_ns = hangs_ ? ~u64{0} : now_ns() + between(run_->process_ns);
+    x.ends_stream = x.j.sequence_index != shm::none && x.j.ring_sequence >= run_->ends_at;
+    jobs_.push_back(std::move(x));
+    return true;
+}
+
+void simulated_stage::check_inputs(const work& x) {
+    for (u32 k = 0; k < x.j.inputs; ++k) {
+        const u64 found = run_->content[{worker_->input(k).index(), x.j.input[k].index}];
+        if (found == x.j.ring_sequence || x.j.is_tombstone()) continue;
+        if (worker_->revoked()) continue;  // what a revoked process reads is discarded
+        run_->violated("torn: " + stage_ + " (pid " + std::to_string(process_->pid) + ") reads " +
+                       std::to_string(found) + " as frame " + std::to_string(x.j.ring_sequence));
+    }
+}
+
+u64 simulated_stage::advance(work& x) {
+    constexpr u64 soon = 50'000;
+    shm::incarnation& e = entry();
+    if (x.ends_stream) return end_stream(x);
+    switch (x.at) {
+        case phase::processing:
+            if (worker_->outputs() > 0) run_->pending.insert({incarnation_.entry, x.j.output[0].index});
+            e.processing_since_ns.store(0);
+            if (!worker_->submit(x.j)) {
+                die(exit_code::revoked);
+                return 0;
+            }
+            e.device_since_ns.store(now_ns());
+            x.at = phase::on_device;
+            x.due_ns = now_ns() + between(run_->process_ns);
+            return soon;
+        case phase::on_device:
+            if (x.written < worker_->outputs()) {
+                run_->content[{worker_->output(x.written).index(), x.j.output[x.written].index}] =
+                    x.j.ring_sequence;
+                if (++x.written < worker_->outputs()) return soon;
+                run_->pending.erase({incarnation_.entry, x.j.output[0].index});
+            }
+            e.device_since_ns.store(0);
+            e.finishing_since_ns.store(now_ns());
+            x.at = phase::written;
+            return soon;
+        case phase::written:
+            check_inputs(x);
+            if (ledger_ && !store_on_disk(x, false)) return retry_ns;
+            x.at = phase::recorded;
+            return soon;
+        case phase::recorded:
+            if (!worker_->commit(x.j)) {
+                die(exit_code::revoked);
+                return 0;
+            }
+            if (worker_->outputs() == 0) {
+                if (x.j.is_tombstone()) ++run_->tombstones;
+                if (++run_->delivered[worker_->stage_index()][x.j.ring_sequence] > 1)
+                    run_->violated("repeated: " + stage_ + " commits frame " +
+                                   std::to_string(x.j.ring_sequence) + " again");
+                run_->on->note(stage_ + " has frame " + std::to_string(x.j.ring_sequence) +
+                               (x.j.is_tombstone() ? " (tombstone)" : ""));
+            }
+            ++run_->commits;
+            ++committed_;
+            x.at = phase::committed;
+            return soon;
+        case phase::committed:
+            if (ledger_ && !store_on_disk(x, true)) return retry_ns;
+            session::count_commit(*worker_, e, x.j, now_ns());
+            e.finishing_since_ns.store(0);
+            if (!worker_->complete(x.j)) {
+                die(exit_code::revoked);
+                return 0;
+            }
+            x.at = phase::marked;
+            return soon;
+        case phase::marked:
+            break;
+    }
+    return soon;
+}
+
+u64 simulated_stage::end_stream(work& x) {
+    entry().processing_since_ns.store(0);
+    const ring::outcome got = worker_->end_stream(x.j);
+    if (got == ring::outcome::empty) return poll_ns;
+    if (got == ring::outcome::revoked || !worker_->give_back(x.j)) {
+        die(exit_code::revoked);
+        return 0;
+    }
+    x.at = phase::marked;
+    return poll_ns;
+}
+
+bool simulated_stage::store_on_disk(const work& x, bool mark) {
+    const u32 committer = telemetry::ledger_committer(incarnation_.seat, incarnation_.epoch);
+    shm::incarnation& e = entry();
+    try {
+        if (mark)
+            ledger_->mark_committed(x.j.ring_sequence, x.j.ring_sequence * 7, x.j.is_tombstone(), committer);
+        else
+            ledger_->record(x.j.ring_sequence, x.j.ring_sequence * 7, x.j.is_tombstone(), committer);
+    } catch (const output_error&) {
+        if (ring::load(e.paused_since_ns) == 0) {
+            e.pause.store(static_cast<u64>(shm::pause_reason::disk_full));
+            e.paused_since_ns.store(now_ns());
+            ++run_->disk_waits;
+        }
+        return false;
+    }
+    if (ring::load(e.paused_since_ns) != 0) {
+        e.finishing_since_ns.store(now_ns());
+        e.paused_since_ns.store(0);
+        e.pause.store(static_cast<u64>(shm::pause_reason::nothing));
+    }
+    return true;
+}
+
+}  // namespace carousel::test

@@ -1,0 +1,104 @@
+#pragma once
+// A stage's process on a simulated machine: the handshake over the run's real socket, the ring's own code,
+// the sink's own ledger. One protocol step per event, so that a kill, a stop or a full disk can fall between
+// any two steps. Its device is a table of contents: a frame's slot holds the frame's number when its write
+// has landed, which may be after the death of the process, until the process's end is reported.
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ledger/ledger.hpp"
+#include "ring/helper.hpp"
+#include "ring/participants.hpp"
+#include "ring/worker.hpp"
+#include "shm/segment.hpp"
+#include "simulated_machine.hpp"
+
+namespace carousel::test {
+
+/// The rings' memory and the sinks' outputs, as observed from outside the run.
+struct observed_run {
+    machine* on = nullptr;
+    std::string folder, run_id;
+    /// generation of the rings' memory, link, slot -> number of the frame whose payload it holds; ~0: being
+    /// written
+    std::map<std::pair<u32, u32>, u64> content;
+    std::set<std::pair<u32, u32>> pending;  ///< entry, slot of the first output: the event is not complete
+    std::map<u32, std::map<u64, u32>> delivered;  ///< sink stage -> frame -> commits
+    std::vector<std::string> violations;
+    u64 commits = 0, helped = 0, tombstones = 0, disk_waits = 0, takeovers_by_standby = 0;
+    u64 process_ns[2] = {500'000, 6'000'000};
+    u64 load_ns[2] = {10'000'000, 120'000'000};
+    u64 ends_at = ~u64{0};  ///< the source ends its stream before that frame
+    bool over = false;      ///< no fault is injected any more
+
+    void violated(const std::string& what);
+};
+
+class simulated_stage final : public program {
+public:
+    simulated_stage(observed_run& r, simulated_process& p, const std::vector<std::string>& environment);
+    ~simulated_stage() override { ends(); }
+    u64 step() override;
+    void ends() noexcept override;
+    void is_gone() noexcept override;
+
+    [[nodiscard]] u32 seat() const noexcept { return incarnation_.seat; }
+    [[nodiscard]] bool is_working() const noexcept { return state_ == state::working; }
+    [[nodiscard]] bool has_committed() const noexcept { return committed_ > 0; }
+    [[nodiscard]] bool is_standby() const noexcept { return standby_; }
+    /// The next frame takes forever; the heartbeat continues.
+    void hang() noexcept { hangs_ = true; }
+
+private:
+    enum class state : u8 { connecting, introduced, loading, standing_by, working };
+    enum class phase : u8 { processing, on_device, written, recorded, committed, marked };
+    struct work {
+        ring::job j;
+        phase at = phase::processing;
+        u64 due_ns = 0;
+        u32 written = 0;
+        bool ends_stream = false;
+    };
+
+    void connect();
+    void introduce();
+    void receive_answer();
+    bool join();
+    void begin_work();
+    u64 work_step();
+    bool begin_one();
+    u64 advance(work& x);
+    u64 end_stream(work& x);
+    bool store_on_disk(const work& x, bool mark);
+    void check_inputs(const work& x);
+    void die(int exit_code);
+    [[nodiscard]] u64 between(const u64 (&range)[2]) {
+        return range[0] + run_->on->below(range[1] - range[0]);
+    }
+    [[nodiscard]] shm::control_block& block() noexcept { return joined_->block(); }
+    [[nodiscard]] shm::incarnation& entry() noexcept { return block().entry[incarnation_.entry]; }
+
+    observed_run* run_;
+    simulated_process* process_;
+    std::string stage_;
+    ring::incarnation_id incarnation_;
+    int socket_ = -1;
+    state state_ = state::connecting;
+    bool standby_ = false, hangs_ = false;
+    u64 ready_at_ns_ = 0, beat_ns_ = 0, committed_ = 0;
+    std::unique_ptr<shm::segment> joined_;
+    std::unique_ptr<ring::worker> worker_;
+    std::unique_ptr<device::context> device_;
+    std::unique_ptr<ring::helper> helper_;
+    std::unique_ptr<telemetry::ledger_writer> ledger_;
+    std::vector<work> jobs_;
+    std::vector<std::pair<u32, u32>> late_;  ///< link, slot of writes that its device may still make
+    std::vector<u64> late_frames_;
+};
+
+}  // namespace carousel::test

@@ -1,0 +1,58 @@
+// Whole runs on a simulated machine, from one seed each (simulated_run.hpp).
+#include <cstdio>
+
+#include "simulated_run.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/seed.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+
+/// Seeds from CAROUSEL_TEST_SEED on; a failure prints its seed and the end of its trace.
+void check_seeds(u64 first, u64 count) {
+    simulated_run_result sum;
+    for (u64 seed = first; seed < first + count; ++seed) {
+        const simulated_run_result r = simulate_run({seed});
+        if (!r.violations.empty())
+            FAIL_CHECK("seed " << seed << ": " << r.text(from_environment("CAROUSEL_TEST_LINES", 40)));
+        sum.simulated_ns += r.simulated_ns;
+        sum.commits += r.commits;
+        sum.faults += r.faults;
+        sum.processes += r.processes;
+        sum.helped += r.helped;
+        sum.standbys += r.standbys;
+        sum.tombstones += r.tombstones;
+        sum.disk_waits += r.disk_waits;
+        sum.rebuilds += r.rebuilds;
+        for (u8 k = 0; k < simulated_faults; ++k) sum.faults_of[k] += r.faults_of[k];
+    }
+    std::printf(
+        "%llu seeds from %llu on: %.0f s simulated, %llu commits (%llu by helpers), %llu faults, "
+        "%llu processes, %llu standbys promoted, %llu tombstones, %llu waits for a full disk, %llu "
+        "rebuilds\n",
+        static_cast<unsigned long long>(count), static_cast<unsigned long long>(first),
+        static_cast<f64>(sum.simulated_ns) / 1e9, static_cast<unsigned long long>(sum.commits),
+        static_cast<unsigned long long>(sum.helped), static_cast<unsigned long long>(sum.faults),
+        static_cast<unsigned long long>(sum.processes), static_cast<unsigned long long>(sum.standbys),
+        static_cast<unsigned long long>(sum.tombstones), static_cast<unsigned long long>(sum.disk_waits),
+        static_cast<unsigned long long>(sum.rebuilds));
+    for (u8 k = 0; k < simulated_faults && count >= 100; ++k) CHECK(sum.faults_of[k] > 0);
+}
+
+}  // namespace
+
+TEST_CASE("simulated runs lose, repeat, tear and leak nothing and complete after the last fault") {
+    check_seeds(seed_or(1), scaled(200));
+}
+
+TEST_CASE("a seed has the same trace in each simulated run") {
+    const u64 seed = seed_or(1);
+    const simulated_run_result a = simulate_run({seed}), b = simulate_run({seed});
+    CHECK(a.trace == b.trace);
+    CHECK(a.trace_hash == b.trace_hash);
+    CHECK(simulate_run({seed + 1}).trace_hash != a.trace_hash);
+}
+
+TEST_CASE("one seed", "[.]") { check_seeds(seed_or(1), 1); }
