@@ -1,4 +1,5 @@
-"""Makes viewer.png and web.png: the viewer next to the demo on the CPU, and the web UI of the same run while fragment is down.
+"""Makes viewer.png, viewer-crash.png and web.png: the viewer next to the demo on the CPU, the same after a hang, an abort and two
+kills, and the web UI of the same run while fragment is down.
 
 Usage: views.py FOLDER_OF_PROGRAMS PIPELINES FOLDER_OF_PICTURES; takes Chromium.
 """
@@ -18,7 +19,7 @@ from processes import end_process, wait_for  # noqa: E402
 
 PROGRAMS, PIPELINES, OUT = (os.path.abspath(word) for word in sys.argv[1:4])
 CAROUSEL = os.path.join(PROGRAMS, "carousel")
-WATCHED_S = 40   # the plots have as much to show
+WATCHED_S, PAUSE_S = 40, 5   # the plots have as much to show
 
 
 def main():
@@ -29,7 +30,7 @@ def main():
             run = subprocess.Popen([CAROUSEL, "run", os.path.join(PIPELINES, "demo.toml"), "--device", "cpu", "--size", "1280x720", "--fps", "30",
                                     "--out", "", "--set", "geometry.triangles=30000", "--http", "0"], env=environment, cwd=folder,
                                    stdout=out, stderr=out)
-        page = None
+        page = watched = None
 
         def address():
             with open(log, encoding="utf-8") as f:
@@ -43,21 +44,32 @@ def main():
 
         def act(*words):
             subprocess.run([CAROUSEL, *words], env=environment, check=True, timeout=30)
-            time.sleep(4)
+            time.sleep(PAUSE_S)
+
+        def viewer(seconds, name):
+            return subprocess.Popen([os.path.join(PROGRAMS, "carousel-viewer"), "--offscreen", "--size", "1920x1080", "--seconds", str(seconds),
+                                     "--screenshot", os.path.join(OUT, name)], env=environment)
 
         try:
             wait_for("the run", running)
             page = browser.Browser(browser.find(), 1440, 1250)
             page.open(address())
-            subprocess.run([os.path.join(PROGRAMS, "carousel-viewer"), "--offscreen", "--size", "1920x1080", "--seconds", str(WATCHED_S),
-                            "--screenshot", os.path.join(OUT, "viewer.png")], env=environment, check=True, timeout=WATCHED_S + 60)
+            watched = viewer(WATCHED_S, "viewer.png")
+            watched.wait(WATCHED_S + 60)
+            watched = viewer(WATCHED_S, "viewer-crash.png")
+            time.sleep(WATCHED_S - 3 * PAUSE_S - 4)   # the last kill is in the banner
+            act("inject", "fragment", "--fault", "hang")
+            act("inject", "display", "--fault", "abort")
+            act("kill", "geometry")
             act("kill", "vertex")
+            watched.wait(WATCHED_S + 60)
             act("down", "fragment")
             page.screenshot(os.path.join(OUT, "web.png"))
         finally:
             if page:
                 page.close()
-            end_process(run)
+            for process in filter(None, (watched, run)):
+                end_process(process)
 
 
 main()
