@@ -115,7 +115,7 @@ class Chaos(Rig):
         raise AssertionError("no web UI")
 
     def kill_web(self):
-        if self.web_kills == 3:   # a supervisor starts it at most four times
+        if self.web_kills == 3:   # a supervisor abandons one that dies four times in a row
             self.replace_supervisor()
         self.web_kills += 1
         os.kill(self.web_pid(), signal.SIGKILL)
