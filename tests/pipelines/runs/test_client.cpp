@@ -136,6 +136,16 @@ TEST_CASE("commands reach the pipeline that is meant, one stage at a time") {
           json({{"type", "seat"}, {"order", "up"}, {"stage", "vertex"}, {"run_id", "run-demo"}}));
 }
 
+TEST_CASE("a command names a run by its id, and the id of an earlier run of that name is refused") {
+    const world w;
+    const fake_supervisor demo("demo", [](const json&) { return json({{"ok", true}}).dump(); });
+    CHECK(carousel::test::carousel({"stop", "vertex", "-p", "run-demo"}).code == 0);
+    REQUIRE(demo.requests.size() == 1);
+    CHECK(demo.requests[0]["run_id"] == "run-demo");
+    CHECK(carousel::test::carousel({"stop", "vertex", "-p", "run-demo-before"}).code == exit_code::usage);
+    CHECK(demo.requests.size() == 1);
+}
+
 TEST_CASE("a supervisor that answers invalid data, does not answer or disconnects is reported") {
     const world w;
     const auto error_of = [](double timeout_s) -> std::string {
