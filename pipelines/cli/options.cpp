@@ -84,7 +84,7 @@ void add_size(const command_parts& p, pipeline_options& keys) {
 
 void add_mesh(const command_parts& p, pipeline_options& keys, const char* text) {
     p.offers[p.app.add_option("--mesh", keys.mesh, text)->type_name("FILE")->take_last()] =
-        offer_files({".obj", ".gltf", ".glb"});
+        offer_files({".obj", ".gltf", ".glb", ".ply"});
 }
 
 void add_set(const command_parts& p, pipeline_options& keys) {
@@ -101,7 +101,7 @@ void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
         ->take_last();
     add_fps(p, keys);
     add_size(p, keys);
-    add_mesh(p, keys, "Mesh that the sources use: an .obj, .gltf or .glb file or a shape's name");
+    add_mesh(p, keys, "Mesh that the sources use: an .obj, .gltf, .glb or .ply file or a shape's name");
     CLI::Option* out = p.app.add_option("--out", keys.out,
                                         "Files for the pictures of the displays, e.g. 'frame_%05d.png' "
                                         "(.jpg, .rgba, .npy); '': none; may be repeated");

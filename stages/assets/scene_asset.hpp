@@ -56,9 +56,9 @@ struct asset_material {
     bool double_sided = false, unlit = false;
     f32 clearcoat = 0, clearcoat_roughness = 0, clearcoat_normal_scale = 1;
     texture_slot clearcoat_texture, clearcoat_roughness_texture, clearcoat_normal_texture;
-    f32 transmission = 0;                 ///< KHR_materials_transmission: part of the light that passes
-    bool has_specular_texture = false;    ///< OBJ: map_Ks, refl
-    std::vector<std::string> extensions;  ///< extensions of the material that have no field here
+    f32 transmission = 0;               ///< KHR_materials_transmission: part of the light that passes
+    f32 specular[3] = {1, 1, 1};        ///< factor of the reflectance 0.04 of non-metals; OBJ: Ks
+    bool has_specular_texture = false;  ///< a map of specular colour or of reflections, which is not read
 };
 
 /// Differences to the vertices of a primitive at weight 1; three numbers per vertex, or empty.
@@ -70,13 +70,18 @@ struct morph_target {
 struct asset_primitive {
     u32 material = no_index;   ///< no_index: white, metallic 1, roughness 1 as asset_material{}
     std::vector<u32> indices;  ///< three per triangle
+    /// The place of each triangle among all triangles of the mesh, if the file mixes materials (OBJ). Empty:
+    /// the triangles of this primitive follow those of the one before it. All primitives of a mesh have it or
+    /// none.
+    std::vector<u32> triangle_numbers;
     std::vector<f32> positions;
     std::vector<f32> normals;   ///< as in the file, not always of unit length; empty: flat triangles
     std::vector<f32> tangents;  ///< x, y, z, and the sign of the bitangent
     std::vector<std::vector<f32>> coordinates;  ///< two numbers per vertex for each set; a set may be empty
     std::vector<f32> colors;                    ///< linear RGBA
-    u32 influences = 0;                         ///< joints per vertex: 0, 4 or 8
-    std::vector<u16> joints;                    ///< index into asset_skin::joints
+    bool unit_normals = false;  ///< the reader has computed the normals, and all have unit length
+    u32 influences = 0;         ///< joints per vertex: 0, 4 or 8
+    std::vector<u16> joints;    ///< index into asset_skin::joints
     std::vector<f32> weights;
     std::vector<morph_target> targets;
     [[nodiscard]] u64 vertex_count() const noexcept { return positions.size() / 3; }
@@ -151,7 +156,8 @@ struct asset_animation {
 /// Parts of the file that have no place in scene_asset, and parts that are invalid and were left out.
 struct asset_omissions {
     u64 points_and_lines = 0;             ///< primitives of these kinds
-    std::vector<std::string> extensions;  ///< extensions that the file uses and no reader knows
+    u64 other_scenes = 0;                 ///< scenes of the file that are not shown
+    std::vector<std::string> extensions;  ///< extensions that the file uses and the reader does not know
     u64 invalid = 0;                      ///< optional parts that are invalid
     std::string first_invalid;            ///< the reader's message for the first of them
 };

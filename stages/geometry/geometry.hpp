@@ -3,7 +3,7 @@
 // the mesh's instances, only from the frame's number and scene. Input: none. Output: carousel.scene. Makes
 // the asset mesh. Settings:
 //   mesh       bumpy-sphere, fractal-terrain, torus-knots, quad-stack, quad-stack-front-first, triangle-soup,
-//              long-slivers, or the path of an .obj, .gltf or .glb file ["bumpy-sphere"]
+//              long-slivers, or the path of an .obj, .gltf, .glb or .ply file ["bumpy-sphere"]
 //   triangles  number of triangles of a procedural mesh, approximately [100000]
 //   texture    auto (the mesh's own, or white for a file that names none), checker, white, or the path of a
 //              PNG or JPEG ["auto"]

@@ -10,14 +10,6 @@
 
 namespace carousel::stages {
 
-void store_unit(const f64 (&n)[3], f32 (&to)[3]) {
-    const f64 length = std::sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
-    const bool usable = length > 0 && std::isfinite(length);
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-        to[axis] = usable ? static_cast<f32>(n[axis] / length) : (axis == 1 ? 1.0F : 0.0F);
-    }
-}
-
 void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name) {
     constexpr f64 infinity = std::numeric_limits<f64>::infinity();
     f64 low[3] = {infinity, infinity, infinity};

@@ -27,25 +27,11 @@ kernels::mesh_shape shape_named(const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
         throw settings_error(
             "mesh",
-            fmt::format("mesh = \"{}\": expected one of {}, or the path of an .obj, .gltf or .glb file{}",
-                        name, fmt::join(names, ", "), did_you_mean_clause(name, names)));
+            fmt::format(
+                "mesh = \"{}\": expected one of {}, or the path of an .obj, .gltf, .glb or .ply file{}", name,
+                fmt::join(names, ", "), did_you_mean_clause(name, names)));
     }
     return kernels::mesh_shape_from(name);
-}
-
-mesh_data file_named(const std::string& name) {
-    std::string extension = std::filesystem::path(name).extension().string();
-    std::transform(extension.begin(), extension.end(), extension.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
-    if (extension == ".gltf" || extension == ".glb") {
-        return load_gltf(name);
-    }
-    if (extension != ".obj" && std::filesystem::exists(name)) {
-        throw settings_error("mesh", fmt::format("{}: meshes are read from Wavefront OBJ (.obj) and glTF 2.0 "
-                                                 "files (.gltf, .glb) only; convert it",
-                                                 name));
-    }
-    return load_obj(name);
 }
 
 }  // namespace
@@ -58,7 +44,7 @@ mesh_source mesh_source::from(const settings& s) {
     source.triangles_ = static_cast<u32>(s.integer("triangles", 100'000, 1, most_triangles));
     kernels::mesh_counts counts;
     if (is_file_name(mesh)) {
-        source.file_ = file_named(mesh);
+        source.file_ = load_mesh(mesh);
         if (const std::string why = facing_away(*source.file_, three_quarter_eye); !why.empty()) {
             log::warning(
                 "{}: the front of the mesh is not visible: {}; back faces are not drawn, so reverse the "

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string mesh = files.write("mesh.obj", in.part());
     files.write("m.mtl", in.part());
     try {
-        const stages::mesh_data m = stages::load_obj(mesh);
+        const stages::mesh_data m = stages::load_mesh(mesh);
         test::require(!m.indices.empty() && m.indices.size() % 3 == 0, "whole triangles");
         for (const u32 i : m.indices) test::require(i < m.vertices.size(), "an index is in range");
         for (const stages::mesh_vertex& v : m.vertices) {

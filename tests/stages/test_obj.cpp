@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 
 #include "picture/png.hpp"
+#include "stages/assets/obj_parts.hpp"
+#include "stages/assets/scene_files.hpp"
 #include "stages/geometry/mesh_data.hpp"
 #include "stages/geometry/mesh_source.hpp"
-#include "stages/geometry/obj_parts.hpp"
 #include "stages/scene/scene_parameters.hpp"
 #include "stages/sdk/configuration.hpp"
 #include "tests/support/catch.hpp"
@@ -27,7 +28,7 @@ const std::string square = "v 0 0 0\nv 2 0 0\nv 2 2 0\nv 0 2 0\n";
 std::string refusal(const std::string& text) {
     scratch_folder folder;
     try {
-        (void)load_obj(folder.write("m.obj", text));
+        (void)load_mesh(folder.write("m.obj", text));
     } catch (const settings_error& e) {
         CHECK(e.key() == "mesh");
         CHECK(std::string(e.what()).find('\n') == std::string::npos);
@@ -38,7 +39,7 @@ std::string refusal(const std::string& text) {
 
 mesh_data load(const std::string& text) {
     scratch_folder folder;
-    return load_obj(folder.write("m.obj", text));
+    return load_mesh(folder.write("m.obj", text));
 }
 
 f64 length(const f32 (&v)[3]) { return std::sqrt(f64{v[0]} * v[0] + f64{v[1]} * v[1] + f64{v[2]} * v[2]); }
@@ -89,9 +90,9 @@ TEST_CASE("negative indices, comments, CRLF and points after their faces are und
 }
 
 TEST_CASE("invalid files are refused by name") {
-    CHECK_THROWS_WITH(load_obj("/absent/bunny.obj"),
+    CHECK_THROWS_WITH(load_mesh("/absent/bunny.obj"),
                       contains("/absent/bunny.obj") && contains("No such file"));
-    CHECK_THROWS_WITH(load_obj("/tmp"), contains("not a file"));
+    CHECK_THROWS_WITH(read_obj("/tmp"), contains("not a file"));
     CHECK_THAT(refusal(""), contains("m.obj") && contains("empty"));
     CHECK_THAT(refusal("hello, world\n"), contains("no faces") && contains("OBJ"));
     CHECK_THAT(refusal(std::string("\0\1\2\377\n\0", 6)), contains("a zero byte: this is not a text file"));
@@ -157,8 +158,8 @@ TEST_CASE("each material that a face uses is a surface, with its own picture and
                                   "f 1 2 3\nusemtl red\nf 1 2 3\nusemtl wood\nf 1 2 3\nusemtl "
                                   "grey\nf 1 2 3\nusemtl black\nf 1 2 3\nusemtl red\nf 3 4 1\n");
     mesh_data mesh;
-    const std::string log = test::exception_text([&] { mesh = load_obj(path); });
-    CHECK_THAT(log, contains("normal and bump maps are not shown"));
+    const std::string log = test::exception_text([&] { mesh = load_mesh(path); });
+    CHECK_THAT(log, contains("1 material has a bump map, which is not shown"));
     REQUIRE(mesh.surfaces.size() == 5);
     CHECK(mesh.surfaces[0].image.none());
     CHECK(mesh.surfaces[0].factor[1] == 1.0F);
@@ -193,10 +194,10 @@ TEST_CASE("without normals a box keeps its edges and a flat angle is smooth, unl
     CHECK(load(roof + "s off\n" + sides).vertices.size() == 8);
 }
 
-TEST_CASE("vertex colours of an OBJ file are dropped with one warning") {
+TEST_CASE("vertex colours of an OBJ file are reported by one warning") {
     const auto log = [&](const std::string& text) { return test::exception_text([&] { (void)load(text); }); };
     CHECK_THAT(log("v 0 0 0 1 0 0\nv 1 0 0 0 1 0\nv 0 1 0 0 0 1\nf 1 2 3\n"),
-               contains("m.obj: vertex colours are not shown"));
+               contains("m.obj: 1 primitive has vertex colours, which are not shown"));
     CHECK(log("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n").empty());
 }
 

@@ -76,6 +76,7 @@ EXTRAS = {
     "doctor": COMMAND + ["ipc"],
     "chaos": COMMAND,
     "projects": COMMAND,
+    "mesh_info": COMMAND + ["stages/assets"],
     "recording": COMMAND,
     "plot": ["core"],
     "lab": COMMAND + ["plot", "spaces"],

@@ -290,9 +290,9 @@ class Completion(Live):
             self.assertEqual(self.offered("bench", "pipeline", "--mod"), ["--modes"])
             self.assertEqual(self.offered("bench", "raster", "--peer", ""), ["opengl"])
         with tempfile.TemporaryDirectory() as models:
-            for name in ("a.obj", "b.gltf", "c.glb", "d.txt"):
+            for name in ("a.obj", "b.gltf", "c.glb", "d.ply", "e.txt"):
                 open(os.path.join(models, name), "w", encoding="utf-8").close()
-            self.assertEqual(sorted(self.offered("run", "--mesh", models + "/")), [f"{models}/{name}" for name in ("a.obj", "b.gltf", "c.glb")])
+            self.assertEqual(sorted(self.offered("run", "--mesh", models + "/")), [f"{models}/{name}" for name in ("a.obj", "b.gltf", "c.glb", "d.ply")])
         self.assertEqual(self.offered("kill", ""), [])  # nothing runs
         self.up(file="workers.toml")
         self.assertEqual(self.offered("ps", "-p", ""), [self.name])

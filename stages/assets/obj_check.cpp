@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "stages/geometry/mesh_data.hpp"
+#include "stages/assets/scene_files.hpp"
 #include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {

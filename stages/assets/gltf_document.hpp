@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +31,8 @@ class gltf_value {
 public:
     gltf_value(const nlohmann::json& json, std::string place) : json_(&json), place_(std::move(place)) {}
 
+    /// The extension `name` of this object, if the object has it.
+    [[nodiscard]] std::optional<gltf_value> extension(const char* name) const;
     [[nodiscard]] const std::string& place() const noexcept { return place_; }
     /// Throws settings_error: "PLACE: WHY".
     [[noreturn]] void refuse(std::string_view why) const;
@@ -47,6 +50,8 @@ public:
     [[nodiscard]] f64 number_or(const char* key, f64 otherwise) const;
     /// Reads exactly out.size() finite numbers. Returns false if the key is absent.
     bool numbers(const char* key, std::span<f64> out) const;
+    /// Reads a list of at most `most` finite numbers; an empty list if the key is absent.
+    [[nodiscard]] std::vector<f32> number_list(const char* key, u64 most) const;
     /// Number of elements of an array of this object; 0 if the key is absent.
     [[nodiscard]] u64 count(const char* key) const;
     /// Element `i` < count(key) of the array `key`. The element must be an object.
@@ -63,17 +68,25 @@ private:
     std::string place_;
 };
 
+/// Limit of numbers that are stored as floats.
+inline constexpr f64 largest_float = 3e38;
+/// The number `key`, or `otherwise`. Refuses numbers outside [low, high].
+[[nodiscard]] f32 number_within(const gltf_value& from, const char* key, f64 otherwise, f64 low, f64 high);
+/// Sets `out` if the key is present. Refuses another count, and numbers outside the range of a float.
+void read_floats(const gltf_value& from, const char* key, std::span<f32> out);
+
 class gltf_document {
 public:
     /// Reads the file and checks its version and extensions. Throws settings_error for the key "mesh".
     explicit gltf_document(const std::filesystem::path& path);
 
+    /// True if the reader reads the extension. Pictures need not show what it specifies.
     [[nodiscard]] static bool is_supported(std::string_view extension);
     [[nodiscard]] gltf_value root() const { return {json_, path_.string()}; }
     /// Returns the element of the file's array `array` that `from`.`key` names by index. Refuses a missing
     /// key and indices beyond the end.
     [[nodiscard]] gltf_value referred(const gltf_value& from, const char* key, const char* array) const;
-    /// The bytes of a buffer view, valid while this object exists.
+    /// The bytes of a buffer view, decompressed (EXT_meshopt_compression), valid while this object exists.
     [[nodiscard]] std::span<const std::byte> view(const gltf_value& buffer_view);
     /// Returns the picture to which the uri or the buffer view of an image refers.
     [[nodiscard]] picture image(const gltf_value& image);
@@ -83,6 +96,8 @@ private:
     void check_head() const;
     [[noreturn]] void refuse_first_version() const;
     [[nodiscard]] const std::vector<std::byte>& buffer(u64 i);
+    /// The bytes that `part` names by buffer, byteOffset and byteLength.
+    [[nodiscard]] std::span<const std::byte> raw_view(const gltf_value& part);
     /// Returns the file that a uri names. This file must be in the folder of the glTF file or below it.
     [[nodiscard]] std::filesystem::path sibling_path(const gltf_value& from, const std::string& uri) const;
 
@@ -90,11 +105,8 @@ private:
     nlohmann::json json_;
     std::vector<std::byte> chunk_;                                ///< BIN chunk of a .glb
     std::vector<std::optional<std::vector<std::byte>>> buffers_;  ///< buffers read so far
+    std::map<std::string, std::vector<std::byte>> decompressed_;  ///< buffer views, by place
 };
-
-/// A node's own transform: its matrix, or translation * rotation * scale. Refuses matrices that are not
-/// affine and rotations of length 0.
-[[nodiscard]] affine transform_of(const gltf_value& node);
 
 /// Returns the transform that a material applies to the coordinates of one of its textures. Sets
 /// `texture_set` to the set of texture coordinates that the extension names, if any.

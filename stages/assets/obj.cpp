@@ -1,5 +1,3 @@
-#include "stages/geometry/mesh_data.hpp"
-
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,7 +12,9 @@
 #include <fmt/format.h>
 
 #include "core/log.hpp"
-#include "stages/geometry/obj_parts.hpp"
+#include "kernels/body/srgb.hpp"
+#include "stages/assets/obj_parts.hpp"
+#include "stages/assets/scene_files.hpp"
 #include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
@@ -23,12 +23,12 @@ namespace {
 /// The properties by which two vertices of the mesh can differ.
 struct vertex_key {
     tinyobj::index_t corner;
-    u32 surface = 0;
+    u32 primitive = 0;
     f32 normal[3] = {};  ///< the computed normal; all three are 0 if the file has a normal for this corner
     bool operator==(const vertex_key& o) const noexcept {
         return corner.vertex_index == o.corner.vertex_index &&
                corner.texcoord_index == o.corner.texcoord_index &&
-               corner.normal_index == o.corner.normal_index && surface == o.surface &&
+               corner.normal_index == o.corner.normal_index && primitive == o.primitive &&
                std::equal(std::begin(normal), std::end(normal), std::begin(o.normal));
     }
 };
@@ -39,7 +39,7 @@ struct key_hash {
         const auto mix = [&](u32 word) { h = h * 0x9E3779B97F4A7C15ULL + word; };
         mix(static_cast<u32>(k.corner.texcoord_index));
         mix(static_cast<u32>(k.corner.normal_index));
-        mix(k.surface);
+        mix(k.primitive);
         for (const f32 n : k.normal) mix(std::bit_cast<u32>(n == 0 ? 0.0F : n));  // -0 equals 0
         return h ^ (h >> 29);
     }
@@ -94,24 +94,36 @@ point3 point_of(const tinyobj::attrib_t& a, int i) {
     return {p[0], p[1], p[2]};
 }
 
-mesh_vertex make_vertex(const tinyobj::attrib_t& a, const vertex_key& key) {
-    mesh_vertex v{};
+/// Appends the vertex of a corner to a primitive.
+void append_vertex(const tinyobj::attrib_t& a, const vertex_key& key, asset_primitive& to) {
     const tinyobj::index_t& i = key.corner;
     const auto at = [](int index, std::size_t size) { return size * static_cast<std::size_t>(index); };
-    std::copy_n(a.vertices.begin() + static_cast<std::ptrdiff_t>(at(i.vertex_index, 3)), 3, v.position);
-    std::copy_n(key.normal, 3, v.normal);
+    const auto* const p = &a.vertices[at(i.vertex_index, 3)];
+    to.positions.insert(to.positions.end(), p, p + 3);
+    f32 normal[3];
+    std::copy_n(key.normal, 3, normal);
     if (i.normal_index >= 0) {
         const auto* n = &a.normals[at(i.normal_index, 3)];
         const f64 given[3] = {n[0], n[1], n[2]};
-        store_unit(given, v.normal);
+        store_unit(given, normal);
     }
+    to.normals.insert(to.normals.end(), normal, normal + 3);
+    f32 uv[2] = {0, 0};
     if (i.texcoord_index >= 0) {
-        v.texture[0] = a.texcoords[at(i.texcoord_index, 2)];
+        uv[0] = a.texcoords[at(i.texcoord_index, 2)];
         // OBJ measures v from the picture's bottom
-        v.texture[1] = 1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];
+        uv[1] = 1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];
     }
-    v.surface = key.surface;
-    return v;
+    to.coordinates[0].insert(to.coordinates[0].end(), uv, uv + 2);
+}
+
+/// Vertex colours are an extension of the format: r, g and b after a point, in sRGB.
+void append_color(const tinyobj::attrib_t& a, int vertex, asset_primitive& to) {
+    for (std::size_t k = 0; k < 3; ++k) {
+        const f64 c = a.colors[3 * static_cast<std::size_t>(vertex) + k];
+        to.colors.push_back(static_cast<f32>(kernels::body::srgb_to_linear(std::clamp(c, 0.0, 1.0))));
+    }
+    to.colors.push_back(1);
 }
 
 /// Splits faces into triangles; face f has sizes[f] corners.
@@ -167,7 +179,7 @@ bool has_smoothing(const std::string& text) {
 
 }  // namespace
 
-mesh_data load_obj(const std::filesystem::path& path) {
+scene_asset read_obj(const std::filesystem::path& path) {
     std::string text = read_text(path);
     blank_comments(text);
     const std::vector<u32> face_sizes = check_obj(text, path.string());
@@ -215,35 +227,46 @@ mesh_data load_obj(const std::filesystem::path& path) {
     const triangle_list triangles = as_triangles(attributes, corners, face_sizes, path);
     const std::vector<point3> computed =
         missing_normals(attributes, triangles, group_of_face, has_smoothing(text));
-    if (std::any_of(attributes.colors.begin(), attributes.colors.end(), [](f32 c) { return c != 1; }))
-        log::warning("{}: vertex colours are not shown", path.string());
-    warn_of_hidden_properties(materials, path.string());
+    const bool colored =
+        attributes.colors.size() == attributes.vertices.size() &&
+        std::any_of(attributes.colors.begin(), attributes.colors.end(), [](f32 c) { return c != 1; });
 
-    mesh_data mesh;
-    std::map<int, u32> surface_of_material;  // contains only the materials that are in use; -1 means no
-                                             // material
+    scene_asset asset;
+    asset.name = path.string();
+    asset.nodes.resize(1);
+    asset.nodes[0].mesh = 0;
+    asset.roots = {0};
+    asset.meshes.resize(1);
+    std::vector<asset_primitive>& primitives = asset.meshes[0].primitives;
+    std::map<int, u32> primitive_of_material;  // only materials that are in use; -1 means no material
     std::unordered_map<vertex_key, u32, key_hash> known;
-    mesh.indices.reserve(triangles.corners.size());
     for (std::size_t c = 0; c < triangles.corners.size(); ++c) {
         const int material = material_of_face[triangles.face[c / 3]];
-        const auto [appearance, is_new_appearance] =
-            surface_of_material.try_emplace(material, static_cast<u32>(mesh.surfaces.size()));
-        if (is_new_appearance)
-            mesh.surfaces.push_back(material >= 0 && static_cast<std::size_t>(material) < materials.size()
-                                        ? surface_of(materials[static_cast<std::size_t>(material)], folder)
-                                        : surface{});
-        vertex_key key{triangles.corners[c], appearance->second, {}};
+        const auto [part, is_new_part] =
+            primitive_of_material.try_emplace(material, static_cast<u32>(primitives.size()));
+        if (is_new_part) {
+            primitives.emplace_back();
+            primitives.back().unit_normals = true;
+            primitives.back().coordinates.resize(1);
+            if (material >= 0 && static_cast<std::size_t>(material) < materials.size())
+                primitives.back().material =
+                    add_material(asset, materials[static_cast<std::size_t>(material)], folder);
+        }
+        asset_primitive& primitive = primitives[part->second];
+        vertex_key key{triangles.corners[c], part->second, {}};
         if (key.corner.normal_index < 0) {
             const f64 sum[3] = {computed[c][0], computed[c][1], computed[c][2]};
             store_unit(sum, key.normal);
         }
-        const auto [at, is_new] = known.try_emplace(key, static_cast<u32>(mesh.vertices.size()));
-        if (is_new) mesh.vertices.push_back(make_vertex(attributes, key));
-        mesh.indices.push_back(at->second);
+        const auto [at, is_new] = known.try_emplace(key, static_cast<u32>(primitive.vertex_count()));
+        if (is_new) {
+            append_vertex(attributes, key, primitive);
+            if (colored) append_color(attributes, key.corner.vertex_index, primitive);
+        }
+        primitive.indices.push_back(at->second);
+        if (c % 3 == 0) primitive.triangle_numbers.push_back(static_cast<u32>(c / 3));
     }
-    if (materials.empty()) mesh.surfaces.clear();
-    fit_unit_sphere(mesh.vertices, path.string());
-    return mesh;
+    return asset;
 }
 
 }  // namespace carousel::stages

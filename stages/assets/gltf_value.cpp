@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "stages/geometry/gltf_document.hpp"
+#include "stages/assets/gltf_document.hpp"
 #include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
@@ -121,6 +121,19 @@ bool gltf_value::numbers(const char* key, std::span<f64> out) const {
     return true;
 }
 
+std::vector<f32> gltf_value::number_list(const char* key, u64 most) const {
+    const u64 size = count(key);
+    if (size > most) refuse(fmt::format("\"{}\" has {} numbers; at most {} are expected", key, size, most));
+    std::vector<f32> out(size);
+    if (size > 0) read_floats(*this, key, out);
+    return out;
+}
+
+std::optional<gltf_value> gltf_value::extension(const char* name) const {
+    const auto extensions = find("extensions");
+    return extensions ? extensions->find(name) : std::nullopt;
+}
+
 u64 gltf_value::count(const char* key) const { return array(key).size(); }
 
 gltf_value gltf_value::at(const char* key, u64 i) const {
@@ -145,6 +158,23 @@ std::string gltf_value::text_at(const char* key, u64 i) const {
         refuse(fmt::format("\"{}\"[{}] = {}: expected a text", key, i, shown(j)));
     }
     return j.get<std::string>();
+}
+
+f32 number_within(const gltf_value& from, const char* key, f64 otherwise, f64 low, f64 high) {
+    const f64 x = from.number_or(key, otherwise);
+    if (!(x >= low && x <= high))
+        from.refuse(fmt::format("\"{}\" = {}: expected a number from {} to {}", key, x, low, high));
+    return static_cast<f32>(x);
+}
+
+void read_floats(const gltf_value& from, const char* key, std::span<f32> out) {
+    std::vector<f64> exact(out.size());
+    if (!from.numbers(key, exact)) return;
+    for (std::size_t k = 0; k < out.size(); ++k) {
+        if (!(std::abs(exact[k]) <= largest_float))
+            from.refuse(fmt::format("\"{}\": {} is out of the range of a float", key, exact[k]));
+        out[k] = static_cast<f32>(exact[k]);
+    }
 }
 
 }  // namespace carousel::stages

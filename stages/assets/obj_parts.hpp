@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "stages/geometry/mesh_data.hpp"
+#include "stages/assets/scene_asset.hpp"
 
 namespace carousel::stages {
 
@@ -41,14 +41,16 @@ private:
     std::filesystem::path folder_;
 };
 
-/// The appearance of a material: its picture (map_Kd), multiplied by its colour (Kd, in sRGB). A black colour
-/// together with a picture means that the exporter has omitted the colour.
-[[nodiscard]] surface surface_of(const tinyobj::material_t& m, const std::filesystem::path& folder);
+/// Adds a material with its textures and images, and returns its number. Kd is in sRGB; a black Kd together
+/// with map_Kd means that the exporter has omitted the colour. Without the keys Pr and Pm, the roughness
+/// follows from the exponent Ns, and the material is not metallic.
+[[nodiscard]] u32 add_material(scene_asset& asset, const tinyobj::material_t& m,
+                               const std::filesystem::path& folder);
 
-/// Logs one warning for each kind of property that the materials have and pictures do not show.
-void warn_of_hidden_properties(const std::vector<tinyobj::material_t>& materials, const std::string& file);
+/// Stores the direction of `n` as a unit vector of floats; +y if `n` has no direction.
+void store_unit(const f64 (&n)[3], f32 (&to)[3]);
 
-// Normals for OBJ corners that have no normal in the file. Internal to the OBJ reader.
+// Normals for corners that have no normal in the file. For the readers of OBJ and PLY.
 
 /// How the triangles around a point are smoothed.
 struct smoothing {

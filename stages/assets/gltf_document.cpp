@@ -1,4 +1,4 @@
-#include "stages/geometry/gltf_document.hpp"
+#include "stages/assets/gltf_document.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -13,6 +13,7 @@
 #include "core/json_text.hpp"
 #include "core/types.hpp"
 #include "core/user_input.hpp"
+#include "stages/assets/gltf_compression.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -99,35 +100,9 @@ std::string decode_percent(std::string_view uri) {
     return out;
 }
 
-affine transform_of(const gltf_value& node) {
-    affine out;
-    f64 columns[16];
-    if (node.numbers("matrix", columns)) {
-        if (columns[3] != 0 || columns[7] != 0 || columns[11] != 0 || columns[15] != 1) {
-            node.refuse("its matrix is not affine: the last row must be 0 0 0 1");
-        }
-        for (u32 r = 0; r < 3; ++r) {
-            for (u32 c = 0; c < 4; ++c) {
-                out.m[4 * r + c] = columns[4 * c + r];
-            }
-        }
-        return out;
-    }
-    f64 t[3] = {0, 0, 0}, q[4] = {0, 0, 0, 1}, s[3] = {1, 1, 1};
-    node.numbers("translation", t);
-    node.numbers("rotation", q);
-    node.numbers("scale", s);
-    const f64 length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
-    if (!(length > 0) || !std::isfinite(length)) {
-        node.refuse("its rotation is not a quaternion of length 1");
-    }
-    return affine::from_parts(t, q, s);
-}
-
 texture_transform texture_transform_of(const gltf_value& texture_info, u64& texture_set) {
     texture_transform out;
-    const auto extensions = texture_info.find("extensions");
-    const auto given = extensions ? extensions->find("KHR_texture_transform") : std::nullopt;
+    const auto given = texture_info.extension("KHR_texture_transform");
     if (!given) {
         return out;
     }
@@ -194,7 +169,15 @@ void gltf_document::refuse_first_version() const {
 }
 
 bool gltf_document::is_supported(std::string_view extension) {
-    return extension == "KHR_mesh_quantization" || extension == "KHR_texture_transform";
+    static constexpr std::string_view known[] = {
+        "EXT_mesh_gpu_instancing",    "KHR_lights_punctual",
+        "KHR_materials_clearcoat",    "KHR_materials_emissive_strength",
+        "KHR_materials_ior",          "KHR_materials_specular",
+        "KHR_materials_transmission", "KHR_materials_unlit",
+        "KHR_mesh_quantization",      "KHR_texture_transform"};
+    return std::find(std::begin(known), std::end(known), extension) != std::end(known) ||
+           (extension == "EXT_meshopt_compression" && gltf_compression::has_meshopt) ||
+           (extension == "KHR_draco_mesh_compression" && gltf_compression::has_draco);
 }
 
 void gltf_document::check_head() const {
@@ -212,6 +195,11 @@ void gltf_document::check_head() const {
     }
     for (u64 i = 0; i < root().count("extensionsRequired"); ++i) {
         const std::string name = root().text_at("extensionsRequired", i);
+        if (const char* library = gltf_compression::missing_library(name))
+            root().refuse(
+                fmt::format("it is compressed by {}, and these programs were built without {}; build them "
+                            "with this library, or export the file without compression",
+                            name, library));
         if (!is_supported(name)) {
             root().refuse(fmt::format(
                 "it requires the extension {}, which is not supported; export the file without it",
@@ -240,9 +228,7 @@ const std::vector<std::byte>& gltf_document::buffer(u64 i) {
     std::vector<std::byte> bytes;
     if (uri.empty()) {
         if (i > 0 || chunk_.empty()) {
-            b.refuse(
-                "it has no uri, and the file has no binary chunk for it (compressed meshes are not "
-                "supported)");
+            b.refuse("it has no uri, and the file has no binary chunk for it");
         }
         bytes = chunk_;
     } else if (is_data_uri(uri)) {
@@ -262,16 +248,26 @@ const std::vector<std::byte>& gltf_document::buffer(u64 i) {
     return *buffers_[i];
 }
 
-std::span<const std::byte> gltf_document::view(const gltf_value& buffer_view) {
-    (void)referred(buffer_view, "buffer", "buffers");
-    const std::span<const std::byte> whole = buffer(buffer_view.integer("buffer", 0, UINT32_MAX));
-    const u64 offset = buffer_view.integer_or("byteOffset", 0, 0, u64{1} << 40U),
-              length = buffer_view.integer("byteLength", 1, u64{1} << 40U);
+std::span<const std::byte> gltf_document::raw_view(const gltf_value& part) {
+    (void)referred(part, "buffer", "buffers");
+    const std::span<const std::byte> whole = buffer(part.integer("buffer", 0, UINT32_MAX));
+    const u64 offset = part.integer_or("byteOffset", 0, 0, u64{1} << 40U),
+              length = part.integer("byteLength", 1, u64{1} << 40U);
     if (offset + length > whole.size()) {
-        buffer_view.refuse(fmt::format("bytes {} to {} lie outside its buffer of {} bytes", offset,
-                                       offset + length, whole.size()));
+        part.refuse(fmt::format("bytes {} to {} lie outside its buffer of {} bytes", offset, offset + length,
+                                whole.size()));
     }
     return whole.subspan(offset, length);
+}
+
+std::span<const std::byte> gltf_document::view(const gltf_value& buffer_view) {
+    const auto compressed = buffer_view.extension("EXT_meshopt_compression");
+    // Without the library, a file that does not require it has an uncompressed view as well.
+    if (!compressed || !gltf_compression::has_meshopt) return raw_view(buffer_view);
+    const auto known = decompressed_.find(buffer_view.place());
+    if (known != decompressed_.end()) return known->second;
+    auto bytes = gltf_compression::decompress_view(*compressed, raw_view(*compressed));
+    return decompressed_[buffer_view.place()] = std::move(bytes);
 }
 
 picture gltf_document::image(const gltf_value& image) {
