@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""`carousel mesh-info`: a model per feature, its sizes, and what it reports as missing in pictures. Usage: test_mesh_info.py BUILD"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "stages", "assets"))
+from make_models import MODELS, write_models  # noqa: E402
+
+CAROUSEL = os.path.join(os.path.abspath(sys.argv[1]), "carousel")
+
+
+def mesh_info(*words):
+    done = subprocess.run([CAROUSEL, "mesh-info", *words], capture_output=True, text=True, timeout=20, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+class MeshInfo(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = cls.scratch.name
+        write_models(cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def info(self, name):
+        code, out, err = mesh_info("--json", os.path.join(self.folder, name))
+        self.assertEqual((code, err), (0, ""), name)
+        return json.loads(out)
+
+    def test_each_model_reports_exactly_the_feature_that_pictures_do_not_show(self):
+        for name, (_, feature) in MODELS.items():
+            with self.subTest(name):
+                hidden = [f["feature"] for f in self.info(name + ".gltf")["features"] if not f["shown"]]
+                self.assertEqual(hidden, [feature] if feature else [])
+
+    def test_it_prints_sizes_of_the_scene_and_of_its_pictures(self):
+        info = self.info("instances.gltf")
+        self.assertEqual((info["triangles"], info["vertices"], info["instances"]), (6, 12, 3))
+        self.assertEqual((info["low"], info["high"]), ([-1, -1, 0], [4, 4, 0]))
+        self.assertEqual([(i["width"], i["height"]) for i in self.info("base_color.gltf")["images"]], [(2, 2)])
+
+    def test_its_text_lists_what_is_missing_or_that_nothing_is(self):
+        _, text, _ = mesh_info(os.path.join(self.folder, "skins.gltf"))
+        self.assertIn("2 triangles, 4 vertices", text)
+        self.assertIn("Not in the picture:\n  1 skin is not animated: ", text)
+        _, text, _ = mesh_info(os.path.join(self.folder, "plain.gltf"))
+        self.assertIn("The picture shows everything that the file contains.", text)
+
+    def test_a_file_that_cannot_be_read_is_one_error_message(self):
+        path = os.path.join(self.folder, "broken.ply")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("ply\n")
+        code, out, err = mesh_info(path)
+        self.assertEqual((code, out), (2, ""))
+        self.assertRegex(err, r"^error: .*broken\.ply: not a readable PLY file: its header has no end_header\n$")
+        self.assertEqual(mesh_info("/absent.glb")[0], 2)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(argv=sys.argv[:1]))
