@@ -41,9 +41,11 @@ from ._metadata import Metadata
 from ._outputs import PlaneFormat, image, like
 from ._stage import Environment, Range, Stage, between, stage
 from ._running import Running
-from ._space import (Block, BlockQueue, DeathWatch, Lease, OwnedBlock, PeerDeath, Permit, Pool, PoolState, Queue, Semaphore, SharedBlock,
-                     Space, SpaceSize, Task, TaskId, WorkQueue)
+from ._space import Permit, Semaphore, Space, SpaceSize
+from ._space_deaths import DeathWatch, OwnedBlock, PeerDeath
 from ._space_memory import BlockView
+from ._space_pool import Block, Pool, PoolState, SharedBlock
+from ._space_queues import BlockQueue, Lease, Queue, Task, TaskId, WorkQueue
 from ._space_library import NotHeld, TimedOut
 from .pipeline import Pipeline
 

@@ -1,10 +1,11 @@
 import os
 from typing import Any, AsyncIterator, Callable, Iterator, Mapping, MutableMapping, NamedTuple, Sequence, TypedDict, overload
 
-from ._space import Block as Block, BlockQueue as BlockQueue, Lease as Lease, Permit as Permit, Pool as Pool, PoolState as PoolState
-from ._space import Queue as Queue, Semaphore as Semaphore, SharedBlock as SharedBlock, Space as Space, SpaceSize as SpaceSize, Task as Task, TaskId as TaskId
-from ._space import DeathWatch as DeathWatch, OwnedBlock as OwnedBlock, PeerDeath as PeerDeath, WorkQueue as WorkQueue
+from ._space import Permit as Permit, Semaphore as Semaphore, Space as Space, SpaceSize as SpaceSize
+from ._space_deaths import DeathWatch as DeathWatch, OwnedBlock as OwnedBlock, PeerDeath as PeerDeath
 from ._space_memory import BlockView as BlockView
+from ._space_pool import Block as Block, Pool as Pool, PoolState as PoolState, SharedBlock as SharedBlock
+from ._space_queues import BlockQueue as BlockQueue, Lease as Lease, Queue as Queue, Task as Task, TaskId as TaskId, WorkQueue as WorkQueue
 from ._space_library import NotHeld as NotHeld, TimedOut as TimedOut
 
 __version__: str
