@@ -159,7 +159,10 @@ void holder::find_again() {
             bury(k, c.epoch, !has_left(r, k, c.epoch), c.process.pid);
             continue;
         }
-        if (pidfd) watch(pidfd);
+        if (pidfd)
+            watch(pidfd);
+        else
+            mark_dead(r, k);  // it has no connection, and may run
         clients_.push_back({k, c.epoch, std::move(pidfd), {}});
     }
 }

@@ -56,6 +56,10 @@ class Containers(Spaces):
         figures = {p["name"]: p["figures"] for p in self.spaces()["lab"]["primitives"]}
         return figures["turn"]["taken"], figures["frames"]["blocks"]
 
+    def wait_for_states(self, states):
+        """A client that has not reconnected is "dead" until then: its connection has ended."""
+        wait_for("the connections", lambda: sorted(c["state"] for c in self.clients_of("lab").values()) == states, 10)
+
     def test_processes_of_any_container_share_a_space_and_are_recovered_after_their_death(self):
         for place in ([], CONTAINER):
             holder, line = self.lines(*place, CAROUSEL, "hold", "lab", "--size", "4M")
@@ -88,11 +92,12 @@ class Containers(Spaces):
         for client in here, inside:
             self.goes_on(client)
         self.assertEqual(self.holds(), (3, 3))
+        self.wait_for_states(["attached", "attached", "dead"])
         self.kill(here)   # known to this holder by its new connection
         wait_for("the recovery", lambda: self.holds() == (2, 2), 10)
         late.send_signal(signal.SIGCONT)
         self.goes_on(late)
-        wait_for("its connection", lambda: all(c["state"] == "attached" for c in self.clients_of("lab").values()), 10)
+        self.wait_for_states(["attached", "attached"])
         self.kill(late)
         wait_for("the recovery", lambda: self.holds() == (1, 1), 10)
         self.goes_on(inside)
