@@ -36,14 +36,20 @@ f64 worst(f32 first, f32 last, u32 stride, Got got, Exact exact) {
     return most;
 }
 
+// A function that is forced inline cannot be passed as it is.
+const auto exp2_of = [](f32 x) { return exp2_(x); };
+const auto log2_of = [](f32 x) { return log2_(x); };
+const auto exp_of = [](f32 x) { return exp_(x); };
+const auto log_of = [](f32 x) { return log_(x); };
+
 constexpr f32 infinity = std::numeric_limits<f32>::infinity();
 
 }  // namespace
 
 TEST_CASE("exp2 is within 1 unit in the last place, and exact for whole numbers") {
     const auto exact = [](f64 x) { return std::exp2(x); };
-    CHECK(worst(1e-10F, 128.0F, 1009, exp2_, exact) <= 1.0);
-    CHECK(worst(-1e-10F, -149.0F, 1009, exp2_, exact) <= 1.0);
+    CHECK(worst(1e-10F, 128.0F, 1009, exp2_of, exact) <= 1.0);
+    CHECK(worst(-1e-10F, -149.0F, 1009, exp2_of, exact) <= 1.0);
     for (i32 n = -149; n <= 127; ++n) CHECK(exp2_(static_cast<f32>(n)) == std::ldexp(1.0F, n));
     CHECK(exp2_(0.0F) == 1.0F);
     CHECK(exp2_(128.0F) == infinity);
@@ -55,8 +61,8 @@ TEST_CASE("exp2 is within 1 unit in the last place, and exact for whole numbers"
 
 TEST_CASE("log2 is within 2 units in the last place, also near 1, and exact for powers of two") {
     const auto exact = [](f64 x) { return std::log2(x); };
-    CHECK(worst(1e-45F, 3.4e38F, 2003, log2_, exact) <= 2.0);
-    CHECK(worst(0.99F, 1.01F, 1, log2_, exact) <= 2.0);
+    CHECK(worst(1e-45F, 3.4e38F, 2003, log2_of, exact) <= 2.0);
+    CHECK(worst(0.99F, 1.01F, 1, log2_of, exact) <= 2.0);
     for (i32 n = -149; n <= 127; ++n) CHECK(log2_(std::ldexp(1.0F, n)) == static_cast<f32>(n));
     CHECK(log2_(0.0F) == -infinity);
     CHECK(log2_(-0.0F) == -infinity);
@@ -67,9 +73,9 @@ TEST_CASE("log2 is within 2 units in the last place, also near 1, and exact for 
 
 TEST_CASE("exp and log are within 2 and 3 units in the last place") {
     const auto e = [](f64 x) { return std::exp(x); };
-    CHECK(worst(1e-10F, 88.0F, 1009, exp_, e) <= 2.0);
-    CHECK(worst(-1e-10F, -87.0F, 1009, exp_, e) <= 2.0);
-    CHECK(worst(1e-45F, 3.4e38F, 4001, log_, [](f64 x) { return std::log(x); }) <= 3.0);
+    CHECK(worst(1e-10F, 88.0F, 1009, exp_of, e) <= 2.0);
+    CHECK(worst(-1e-10F, -87.0F, 1009, exp_of, e) <= 2.0);
+    CHECK(worst(1e-45F, 3.4e38F, 4001, log_of, [](f64 x) { return std::log(x); }) <= 3.0);
     CHECK(exp_(0.0F) == 1.0F);
     CHECK(exp_(100.0F) == infinity);
     CHECK(exp_(-infinity) == 0.0F);
