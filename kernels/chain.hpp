@@ -83,6 +83,8 @@ public:
                 options_.instances};
     }
     [[nodiscard]] const mesh_layout& layout() const { return layout_; }
+    /// The mesh's block on the device.
+    [[nodiscard]] const std::byte* mesh_address() const { return mesh_->data(); }
     /// The scratch memory with the contents that fragment_stage() has left in it; on the CPU it begins with
     /// the visibility buffer (cpu/entries.hpp).
     [[nodiscard]] const device::mapping& scratch() const { return *scratch_; }

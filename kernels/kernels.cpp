@@ -107,6 +107,11 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
             fmt::format("the fragment stage was given {} bytes of scratch for {}x{} pixels; it needs {}",
                         args.scratch_bytes, args.width, args.height, needed));
     }
+    if (args.color == nullptr && args.surface.depth == nullptr)
+        throw config_error("the fragment stage was given neither a picture nor a G-buffer to write");
+    if (args.look.material_count == 0 || args.look.material_count > max_instance_materials)
+        throw config_error(fmt::format("{} materials can't be used; expected 1 to {}",
+                                       args.look.material_count, max_instance_materials));
     CAROUSEL_DISPATCH(fragment_stage, q, args);
 }
 

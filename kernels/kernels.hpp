@@ -18,6 +18,7 @@
 #include "kernels/mesh_shape.hpp"
 #include "kernels/plane_hash.hpp"
 #include "kernels/scene.hpp"
+#include "kernels/surface_planes.hpp"
 #include "kernels/triangle_layout.hpp"
 
 namespace carousel::kernels {
@@ -124,13 +125,16 @@ struct fragment_stage_args {
     triangle_buffers in;        ///< vertex_stage has written these planes; fragment_stage only reads them
     scene_state scene;          ///< the same as the vertex stage's
     u32 width = 0, height = 0;  ///< the same as the vertex stage's
-    u8* color = nullptr;        ///< u8[height][width][4]
+    u8* color = nullptr;        ///< u8[height][width][4]; null: `surface` is written
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;  ///< at least fragment_scratch_bytes()
     raster_path path = raster_path::automatic;
     /// called only on CUDA, after the last raster kernel; the CPU has no such point, because it resolves each
     /// tile while the tile is in the cache
     mark before_resolve = {};
+    /// The G-buffer that is written if `color` is null: all planes, or only the depth.
+    surface_planes surface = {};
+    surface_look look = {};
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 

@@ -9,6 +9,10 @@
 #include "kernels/body/shade.hpp"
 #include "kernels/kernels.hpp"
 
+namespace carousel::kernels::body {
+struct surface_job;
+}
+
 namespace carousel::kernels::cpu {
 
 inline constexpr u32 tile_width = 64, tile_height = 32;
@@ -88,7 +92,8 @@ struct fragment_job {
     u64 id_limit = 0;                      ///< max_instances * triangles
     raster_path path = raster_path::automatic;
     u8* color = nullptr;
-    u64* visibility = nullptr;  ///< tile_keys per tile
+    const body::surface_job* surface = nullptr;  ///< not null: the tiles are resolved to a G-buffer
+    u64* visibility = nullptr;                   ///< tile_keys per tile
     worker_bins* bins = nullptr;
     u32 workers = 0;
 };

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/cpu/pool.hpp"
-#include "kernels/cpu/entries.hpp"
+#include "kernels/cpu/shade_entries.hpp"
 
 namespace carousel::kernels::cpu {
 namespace {
@@ -137,6 +137,11 @@ u64 least_scratch_bytes(u32 width, u32 height) {
 
 void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args, const entries& use) {
     fragment_job job = make_job(args);
+    const body::surface_job surface =
+        args.color == nullptr ? body::make_surface_job(args) : body::surface_job{};
+    if (args.color == nullptr) job.surface = &surface;
+    void (*const resolve_tile)(const fragment_job&, u32, const u64*) =
+        job.surface != nullptr ? shade_entries_of(use).surface_tile : use.resolve_tile;
     worker_bins bins[max_workers];
     cut_scratch(job, args, pool.size(), bins);
     const u32 chunk = body::max_(least_chunk, job.total_count / max_chunks + 1);
@@ -153,7 +158,7 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
             for (u64 t = begin; t < end; ++t) {
                 u64* const keys = only ? own : job.visibility + t * tile_keys;
                 use.raster_tile(job, static_cast<u32>(t), keys, first);
-                if (last) use.resolve_tile(job, static_cast<u32>(t), keys);
+                if (last) resolve_tile(job, static_cast<u32>(t), keys);
             }
         });
     }

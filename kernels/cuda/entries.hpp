@@ -3,6 +3,7 @@
 // throws cuda_error if a launch is refused.
 
 #include "kernels/kernels.hpp"
+#include "kernels/looks.hpp"
 
 namespace carousel::kernels::cuda {
 
@@ -13,6 +14,9 @@ void animate_instances(device::queue& q, const animate_args& args);
 void vertex_stage(device::queue& q, const vertex_stage_args& args);
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 void sharpen(device::queue& q, const sharpen_args& args);
+void light(device::queue& q, const light_args& args);
+void post(device::queue& q, const post_args& args);
+void compare(device::queue& q, const compare_args& args);
 void hash_plane(device::queue& q, const hash_args& args);
 [[nodiscard]] u64 hash_scratch_bytes() noexcept;
 [[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);

@@ -16,6 +16,7 @@
 #include "kernels/cuda/large.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/resolve.cuh"
+#include "kernels/cuda/resolve_surface.cuh"
 #include "kernels/cuda/tiles.cuh"
 
 namespace carousel::kernels::cuda {
@@ -115,6 +116,12 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
             launch_after("raster_tiles", raster_tiles, tiles, tile_threads, q, a);
     }
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
+    const dim3 blocks((args.width + 31) / 32, (args.height + 7) / 8);
+    if (args.color == nullptr) {
+        launch_after("resolve_surface", resolve_surface, blocks, dim3(32, 8), q,
+                     surface_args{make_surface_job(args), a.keys});
+        return;
+    }
     const resolve_args r{a.mesh,
                          args.in.instances,
                          a.keys,
@@ -123,7 +130,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
                          args.height,
                          reinterpret_cast<u32*>(args.color)};
     void (*const shade)(resolve_args) = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
-    launch_after("resolve", shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), q, r);
+    launch_after("resolve", shade, blocks, dim3(32, 8), q, r);
 }
 
 }  // namespace carousel::kernels::cuda

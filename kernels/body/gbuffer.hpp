@@ -1,0 +1,145 @@
+#pragma once
+// One pixel of the G-buffer from its visibility key: the steps of shade.hpp without the light.
+
+#include "kernels/body/mip.hpp"
+#include "kernels/body/setup.hpp"
+#include "kernels/body/surface.hpp"
+#include "kernels/kernels.hpp"
+
+namespace carousel::kernels::body {
+
+struct surface_job {
+    mesh_view mesh;
+    const instance_record* instances;
+    shading shade;
+    u64 id_limit;
+    camera_rays rays;
+    surface_look look;
+    surface_planes out;
+    u32 width, height;
+};
+
+[[nodiscard]] inline surface_job make_surface_job(const fragment_stage_args& args) {
+    return {view_mesh(args.mesh, args.mesh_block),
+            args.in.instances,
+            make_shading(args.scene, args.width, args.height, args.mesh.counts),
+            u64{args.in.max_instances} * args.mesh.counts.triangle_count,
+            make_rays(args.scene.camera, args.width, args.height),
+            args.look,
+            args.surface,
+            args.width,
+            args.height};
+}
+
+[[nodiscard]] CAROUSEL_HD_INLINE u32 byte_of(f32 x, f32 scale) {
+    return static_cast<u32>(to_i32(fma_(clamp_(x, 0.0F, 1.0F), scale, 0.5F)));
+}
+[[nodiscard]] CAROUSEL_HD_INLINE u32 pack_material(const instance_material& m) {
+    return byte_of(m.roughness, 255.0F) | byte_of(m.metallic, 255.0F) << 8 |
+           byte_of(m.clearcoat, 255.0F) << 16 | byte_of(m.emission * (1.0F / 15.9375F), 255.0F) << 24;
+}
+
+struct sampled_texel {
+    u32 channel[3];  ///< 0..1020
+};
+[[nodiscard]] CAROUSEL_HD_INLINE sampled_texel sample_level(const surface_job& j, f32 u, f32 v, u32 begin,
+                                                            u32 columns, u32 rows) {
+    const u32* const texels = reinterpret_cast<const u32*>(j.mesh.texture);
+    const u32 last = j.shade.texel_count - 1U;
+    const texel_footprint f = footprint(u, v, columns, rows);
+    const u32 t00 = texels[min_(begin + f.y0 * columns + f.x0, last)],
+              t10 = texels[min_(begin + f.y0 * columns + f.x1, last)],
+              t01 = texels[min_(begin + f.y1 * columns + f.x0, last)],
+              t11 = texels[min_(begin + f.y1 * columns + f.x1, last)];
+    sampled_texel out{};
+    for (u32 k = 0; k < 3; ++k)
+        out.channel[k] = filtered(t00, t10, t01, t11, 8 * k, f.fraction_x, f.fraction_y);
+    return out;
+}
+
+/// `tables`: decode(0..1020) and encode(0..4095), as srgb_tables.
+template <typename Tables>
+CAROUSEL_HD_INLINE u32 tinted(const Tables& tables, const sampled_texel& t, const instance_material& m) {
+    u32 color = 0xff000000U;
+    for (u32 k = 0; k < 3; ++k) {
+        const f32 linear = (m.textured != 0 ? tables.decode(t.channel[k]) : 1.0F) * m.tint[k];
+        color |= static_cast<u32>(tables.encode(encode_index(linear))) << (8 * k);
+    }
+    return color;
+}
+
+/// Writes the pixel's elements of all planes.
+template <typename Tables>
+CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables, u64 key, u32 x, u32 y) {
+    const u64 at = static_cast<u64>(y) * j.width + x;
+    f32 depth = key == empty_key ? 0.0F : float_of(~static_cast<u32>(key >> 32));
+    if (j.out.albedo == nullptr) {
+        j.out.depth[at] = depth;
+        return;
+    }
+    const f32 px = centre_x(j.shade, x), py = centre_y(j.shade, y);
+    bool floor = false;
+    if (j.look.has_floor != 0) {
+        const vec3 ray = ray_at(j.rays, px, py);
+        const f32 inverse = ray.y / (j.look.floor - j.rays.eye.y);
+        floor = inverse > max_(depth, 2.0e-3F);
+        depth = floor ? inverse : depth;
+    }
+    u32 albedo = 0, normal = 0, material = 0;
+    if (floor) {
+        albedo = tinted(tables, sampled_texel{}, j.look.floor_material);
+        normal = pack_normal({0.0F, 1.0F, 0.0F});
+        material = pack_material(j.look.floor_material);
+    } else if (static_cast<u32>(key) < j.id_limit) {
+        const u32 id = static_cast<u32>(key);
+        const u32 instance = id / j.mesh.counts.triangle_count,
+                  triangle = id - instance * j.mesh.counts.triangle_count;
+        const instance_record& record = j.instances[instance];
+        clip_vertex c[3];
+        const shaded_vertex* v[3];
+        u32 first = 0;
+        for (u32 k = 0; k < 3; ++k) {
+            const u32 i = j.mesh.indices[static_cast<u64>(triangle) * 3 + k];
+            const u32 index = i < j.mesh.counts.vertex_count ? i : 0U;
+            if (k == 0) first = index;
+            v[k] = j.mesh.vertices + index;
+            c[k] = to_clip(record.clip, {v[k]->position[0], v[k]->position[1], v[k]->position[2]});
+        }
+        const barycentrics b = barycentrics_at(px, py, c[0], c[1], c[2]);
+        const vec3 n{blend(b, v[0]->normal[0], v[1]->normal[0], v[2]->normal[0]),
+                     blend(b, v[0]->normal[1], v[1]->normal[1], v[2]->normal[1]),
+                     blend(b, v[0]->normal[2], v[1]->normal[2], v[2]->normal[2])};
+        normal = pack_normal(normalised(turn(record.model, n)));
+        const instance_material& m = j.look.materials[instance % j.look.material_count];
+        material = pack_material(m);
+        sampled_texel texel{};
+        if (m.textured != 0) {
+            const weight_slopes s = slopes_at(px, py, j.shade.scale_x, j.shade.scale_y, c[0], c[1], c[2]);
+            const moving tu = move(b, s, v[0]->texture[0], v[1]->texture[0], v[2]->texture[0]),
+                         tv = move(b, s, v[0]->texture[1], v[1]->texture[1], v[2]->texture[1]);
+            const texture_record& t = j.mesh.counts.texture_count > 1
+                                          ? j.mesh.texture_records[min_(j.mesh.texture_numbers[first],
+                                                                        j.mesh.counts.texture_count - 1U)]
+                                          : j.shade.texture;
+            const u32 width = bounded_side(t.width), height = bounded_side(t.height),
+                      levels = bounded_levels(t.levels);
+            const u32 level = mip_level(tu, tv, width, height, levels), fine = level >> 8;
+            texel = sample_level(j, tu.value, tv.value, t.begin[fine], level_side(width, fine),
+                                 level_side(height, fine));
+            if (fine + 1 < levels) {
+                const sampled_texel coarse =
+                    sample_level(j, tu.value, tv.value, t.begin[fine + 1], level_side(width, fine + 1),
+                                 level_side(height, fine + 1));
+                for (u32 k = 0; k < 3; ++k)
+                    texel.channel[k] = between(texel.channel[k], coarse.channel[k], level & 255U);
+            }
+        }
+        albedo = tinted(tables, texel, m);
+    }
+    j.out.albedo[at] = albedo;
+    j.out.normal[at] = normal;
+    j.out.material[at] = material;
+    j.out.depth[at] = depth;
+}
+
+}  // namespace carousel::kernels::body

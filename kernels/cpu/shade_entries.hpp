@@ -1,0 +1,38 @@
+#pragma once
+// The loops of looks.hpp and of the G-buffer over rows and tiles, compiled once for each instruction set from
+// the same source (cpu/looks_*.cpp), as those of entries.hpp.
+
+#include "kernels/body/gbuffer.hpp"
+#include "kernels/body/light.hpp"
+#include "kernels/body/post.hpp"
+#include "kernels/cpu/entries.hpp"
+
+namespace carousel::kernels::cpu {
+
+struct shade_entries {
+    /// As entries::resolve_tile, for a G-buffer.
+    void (*surface_tile)(const fragment_job& job, u32 tile, const u64* keys);
+    // Rows [begin, end).
+    void (*occlusion_rows)(const body::light_pass& p, u32 begin, u32 end);
+    void (*light_rows)(const body::light_pass& p, u32 begin, u32 end);
+    void (*bloom_down_rows)(const body::bloom_down_pass& p, u32 begin, u32 end);
+    void (*bloom_up_rows)(const body::bloom_up_pass& p, u32 begin, u32 end);
+    void (*tone_rows)(const body::tone_pass& p, u32 begin, u32 end);
+    void (*smooth_rows)(const body::smooth_pass& p, u32 begin, u32 end);
+    /// `sums`: two elements per row, as compare_args::rows.
+    void (*compare_rows)(const body::compare_pass& p, u32* sums, u32 begin, u32 end);
+};
+
+/// The loops for the instruction set of `same`.
+[[nodiscard]] const shade_entries& shade_entries_of(const entries& same);
+
+void light(device::queue& q, const light_args& args);
+void post(device::queue& q, const post_args& args);
+void compare(device::queue& q, const compare_args& args);
+// As the functions above, synchronous, in the calling thread and the pool; for tests, with the entries of
+// their choice.
+void run_light(device::cpu::pool& pool, const light_args& args, const entries& use);
+void run_post(device::cpu::pool& pool, const post_args& args, const entries& use);
+void run_compare(device::cpu::pool& pool, const compare_args& args, const entries& use);
+
+}  // namespace carousel::kernels::cpu

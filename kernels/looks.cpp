@@ -1,0 +1,61 @@
+// Checks the arguments of looks.hpp and forwards them to the queue's backend.
+#include "kernels/looks.hpp"
+
+#include <fmt/format.h>
+
+#include "core/errors.hpp"
+#include "kernels/body/post.hpp"
+#include "kernels/cpu/shade_entries.hpp"
+#include "kernels/cuda/entries.hpp"
+#include "kernels/kernels.hpp"
+
+namespace carousel::kernels {
+namespace {
+
+void check_size(const char* what, u32 width, u32 height) {
+    if (width == 0 || height == 0 || width > max_extent || height > max_extent)
+        throw config_error(
+            fmt::format("{}: a picture of {}x{} pixels can't be processed; each side must have 1 to {}", what,
+                        width, height, max_extent));
+}
+
+}  // namespace
+
+void light(device::queue& q, const light_args& args) {
+    check_size("light", args.width, args.height);
+    if (args.sky == nullptr || args.radiance == nullptr || args.in.albedo == nullptr ||
+        args.in.depth == nullptr || (args.occlusion_radius > 0.0F && args.scratch == nullptr))
+        throw config_error("light: a plane, the sky or the scratch memory is missing");
+    if (args.shadow != nullptr && (args.shadow_side < 16 || args.shadow_side > max_extent))
+        throw config_error(
+            fmt::format("light: a shadow map of {} pixels per side can't be used; expected 16 to {}",
+                        args.shadow_side, max_extent));
+#if CAROUSEL_WITH_CUDA
+    if (q.kind() == device::device_kind::cuda) return cuda::light(q, args);
+#endif
+    cpu::light(q, args);
+}
+
+u64 post_scratch_bytes(u32 width, u32 height) {
+    check_size("post", width, height);
+    return body::post_bytes(width, height);
+}
+
+void post(device::queue& q, const post_args& args) {
+    check_size("post", args.width, args.height);
+    if (args.scratch == nullptr) throw config_error("post: the scratch memory is missing");
+#if CAROUSEL_WITH_CUDA
+    if (q.kind() == device::device_kind::cuda) return cuda::post(q, args);
+#endif
+    cpu::post(q, args);
+}
+
+void compare(device::queue& q, const compare_args& args) {
+    check_size("compare", args.width, args.height);
+#if CAROUSEL_WITH_CUDA
+    if (q.kind() == device::device_kind::cuda) return cuda::compare(q, args);
+#endif
+    cpu::compare(q, args);
+}
+
+}  // namespace carousel::kernels

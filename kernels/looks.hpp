@@ -1,0 +1,60 @@
+#pragma once
+// Kernels of the stages that follow a G-buffer: shadow map, light, post-processing, comparison of two
+// pictures. They are asynchronous, as those of kernels.hpp, and give the same bytes on the CPU and on the
+// GPU.
+
+#include "device/backend.hpp"
+#include "kernels/environment.hpp"
+#include "kernels/scene.hpp"
+#include "kernels/surface_planes.hpp"
+
+namespace carousel::kernels {
+
+/// Shades each pixel of a G-buffer, as scene-referred linear light.
+struct light_args {
+    surface_planes in;            ///< of `width` x `height` pixels
+    const f32* shadow = nullptr;  ///< f32[shadow_side][shadow_side]; null: no shadows
+    u32 shadow_side = 0;
+    f32 shadow_radius = 2.0F;  ///< world units around the target that the shadow map covers
+    const environment* sky = nullptr;
+    scene_state scene;  ///< that of the G-buffer
+    u32 width = 0, height = 0;
+    f32 sun = 3.0F;               ///< irradiance of the directional light
+    f32 occlusion_radius = 0.3F;  ///< world units; 0: no ambient occlusion
+    f32 fog = 0.0F;               ///< 1 / distance at which e^-1 of a surface's light is left; 0: none
+    f32* radiance = nullptr;      ///< f32[height][width][4]; the fourth value is 1
+    u8* scratch = nullptr;        ///< u8[height][width], private to the queue
+};
+void light(device::queue& q, const light_args& args);
+
+enum class tone_map_name : u8 { linear, neutral, aces };
+inline constexpr u32 bloom_levels = 5;
+/// Bytes of private memory that post() needs.
+[[nodiscard]] u64 post_scratch_bytes(u32 width, u32 height);
+/// Bloom, exposure, tone mapping, sRGB, anti-aliasing of edges.
+struct post_args {
+    const f32* radiance = nullptr;  ///< f32[height][width][4]
+    u8* color = nullptr;            ///< u8[height][width][4]
+    u32 width = 0, height = 0;
+    f32 exposure = 1.0F;
+    f32 bloom = 0.06F;  ///< part of the light that the lens scatters, 0 .. 1; 0: no bloom is computed
+    tone_map_name map = tone_map_name::neutral;
+    bool smooth_edges = true;  ///< FXAA
+    std::byte* scratch = nullptr;
+};
+void post(device::queue& q, const post_args& args);
+
+/// Compares two pictures: black where they are equal, otherwise the absolute difference, times `gain` and at
+/// least 32.
+struct compare_args {
+    const u8* a = nullptr;
+    const u8* b = nullptr;
+    u8* color = nullptr;  ///< u8[height][width][4]
+    u32* rows = nullptr;  ///< u32[height][2]: sum of the absolute differences of red, green and blue; number
+                          ///< of pixels
+    u32 width = 0, height = 0;
+    u32 gain = 8;
+};
+void compare(device::queue& q, const compare_args& args);
+
+}  // namespace carousel::kernels

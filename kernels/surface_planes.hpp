@@ -1,0 +1,49 @@
+#pragma once
+// The G-buffer, as plain arrays: fragment -> light ("carousel.surface"), shadow -> light ("carousel.shadow").
+
+#include <vector>
+
+#include "kernels/triangle_layout.hpp"
+
+namespace carousel::kernels {
+
+inline constexpr const char* surface_format = "carousel.surface";
+inline constexpr const char* shadow_format = "carousel.shadow";
+inline constexpr const char* radiance_format = "carousel.image.linear";
+
+/// Planes: 0 `albedo` u8[h][w][4] (base colour, sRGB; 0 where there is no surface), 1 `normal` u32[h][w]
+/// (octahedral, 16 bits per coordinate), 2 `material` u8[h][w][4] (roughness, metallic, clearcoat, each 255
+/// for 1; emission in units of 1/16), 3 `depth` f32[h][w] (1 / view depth; 0 where there is no surface).
+[[nodiscard]] inline std::vector<plane_spec> surface_plane_specs(u32 width, u32 height) {
+    return {{"albedo", scalar::u8_, {height, width, 4}},
+            {"normal", scalar::u32_, {height, width}},
+            {"material", scalar::u8_, {height, width, 4}},
+            {"depth", scalar::f32_, {height, width}}};
+}
+
+/// The planes as pointers. If `albedo` is null, only `depth` is written, as for a shadow map.
+struct surface_planes {
+    u32* albedo = nullptr;
+    u32* normal = nullptr;
+    u32* material = nullptr;
+    f32* depth = nullptr;
+};
+
+/// A material that is the same for the whole of an instance; its tint multiplies the texture.
+struct instance_material {
+    f32 tint[3] = {1.0F, 1.0F, 1.0F};  ///< linear
+    f32 roughness = 0.5F, metallic = 0.0F, clearcoat = 0.0F, emission = 0.0F;
+    u32 textured = 1;  ///< 0: the tint alone is the base colour
+};
+inline constexpr u32 max_instance_materials = 8;
+
+/// What the G-buffer contains in addition to the triangles.
+struct surface_look {
+    instance_material materials[max_instance_materials];
+    u32 material_count = 1;  ///< instance i has material i modulo this number
+    u32 has_floor = 0;       ///< 1: an infinite horizontal plane at the height `floor`
+    f32 floor = -1.0F;
+    instance_material floor_material;
+};
+
+}  // namespace carousel::kernels

@@ -1,0 +1,208 @@
+// G-buffer, shadow map, light, post and comparison have the same bytes for every instruction set and number
+// of threads, and on the GPU.
+#include <cstring>
+#include <vector>
+
+#include "device/cpu/pool.hpp"
+#include "kernels/body/surface.hpp"
+#include "kernels/cpu/shade_entries.hpp"
+#include "kernels/looks.hpp"
+#include "tests/kernels/backend.hpp"
+
+using namespace carousel;
+using namespace carousel::kernels;
+using namespace carousel::kernels::testing;
+
+namespace {
+
+constexpr u32 width = 133, height = 71, side = 96;  // no multiples of a tile or a block
+constexpr u64 pixels = u64{width} * height;
+
+/// All memory of one run of the stages, on one device, and its bytes afterwards.
+class looks {
+public:
+    looks(device::context& context, device::queue& queue)
+        : queue_(queue), scene_chain_(context, queue, {mesh_shape::torus_knots, 3000, width, height, 4}) {
+        const auto room = [&](u64 bytes) {
+            memory_.push_back(context.allocate(bytes));
+            host_.push_back(context.allocate_host(bytes));
+            return memory_.back()->data();
+        };
+        surface_.albedo = reinterpret_cast<u32*>(room(pixels * 4));
+        surface_.normal = reinterpret_cast<u32*>(room(pixels * 4));
+        surface_.material = reinterpret_cast<u32*>(room(pixels * 4));
+        surface_.depth = reinterpret_cast<f32*>(room(pixels * 4));
+        shadow_ = reinterpret_cast<f32*>(room(side * side * 4));
+        radiance_ = reinterpret_cast<f32*>(room(pixels * 16));
+        color_ = reinterpret_cast<u8*>(room(pixels * 4));
+        difference_ = reinterpret_cast<u8*>(room(pixels * 4));
+        rows_ = reinterpret_cast<u32*>(room(height * 8));
+        results_ = memory_.size();
+        sky_ = room(sizeof(environment));
+        occlusion_ = reinterpret_cast<u8*>(room(pixels));
+        post_ = room(post_scratch_bytes(width, height));
+        const u32 largest = width > side ? width : side;
+        scratch_bytes_ = fragment_scratch_bytes(queue.kind(), largest, largest);
+        scratch_ = context.allocate(scratch_bytes_);
+        const auto made = std::make_unique<environment>();
+        make_environment(*made);
+        queue_.copy(sky_, made.get(), sizeof *made);
+        queue_.drain();
+        scene_chain_.scene.camera.eye[1] = 1.5F;
+        scene_chain_.scene.camera.eye[2] = 6.0F;
+        appearance_.material_count = 3;
+        appearance_.materials[1].textured = 0;
+        appearance_.materials[1].metallic = 1.0F;
+        appearance_.materials[1].roughness = 0.2F;
+        appearance_.materials[2].clearcoat = 1.0F;
+        appearance_.materials[2].emission = 2.0F;
+        appearance_.has_floor = 1;
+        appearance_.floor_material.textured = 0;
+    }
+
+    scene_state& scene() { return scene_chain_.scene; }
+
+    fragment_stage_args fragment(bool of_shadow) {
+        fragment_stage_args a;
+        a.mesh = scene_chain_.layout();
+        a.mesh_block = mesh_;
+        a.in = scene_chain_.buffers();
+        a.scene = scene();
+        a.width = of_shadow ? side : width;
+        a.height = of_shadow ? side : height;
+        a.scratch = scratch_->data();
+        a.scratch_bytes = scratch_bytes_;
+        if (of_shadow) {
+            a.surface.depth = shadow_;
+        } else {
+            a.surface = surface_;
+            a.look = appearance_;
+        }
+        return a;
+    }
+    light_args light_of() {
+        light_args a;
+        a.in = surface_;
+        a.shadow = shadow_;
+        a.shadow_side = side;
+        a.shadow_radius = 5.0F;
+        a.sky = reinterpret_cast<const environment*>(sky_);
+        a.scene = scene();
+        a.width = width;
+        a.height = height;
+        a.fog = 0.05F;
+        a.radiance = radiance_;
+        a.scratch = occlusion_;
+        return a;
+    }
+    post_args post_of(tone_map_name map) {
+        post_args a;
+        a.radiance = radiance_;
+        a.color = color_;
+        a.width = width;
+        a.height = height;
+        a.bloom = 0.1F;
+        a.map = map;
+        a.scratch = post_;
+        return a;
+    }
+    /// The picture is compared with the plane of base colours.
+    compare_args compare_of() {
+        return {color_, reinterpret_cast<const u8*>(surface_.albedo), difference_, rows_, width, height, 8};
+    }
+    void vertices() {
+        mesh_ = scene_chain_.mesh_address();
+        scene_chain_.animate(3);
+        scene_chain_.vertex();
+    }
+
+    /// By the functions of kernels.hpp and looks.hpp.
+    std::vector<std::byte> run(tone_map_name map) {
+        const scene_state camera = scene();
+        vertices();
+        fragment_stage(queue_, fragment(false));
+        scene().camera = body::light_camera(camera, 5.0F);
+        fragment_stage(queue_, fragment(true));  // of the triangles that the camera sees, which suffices here
+        scene() = camera;
+        light(queue_, light_of());
+        post(queue_, post_of(map));
+        compare(queue_, compare_of());
+        return bytes();
+    }
+    /// By the loops of one instruction set.
+    std::vector<std::byte> run(tone_map_name map, const cpu::entries& use, u32 threads) {
+        device::cpu::pool pool(threads);
+        const scene_state camera = scene();
+        vertices();
+        queue_.drain();
+        cpu::run_fragment_stage(pool, fragment(false), use);
+        scene().camera = body::light_camera(camera, 5.0F);
+        cpu::run_fragment_stage(pool, fragment(true), use);
+        scene() = camera;
+        cpu::run_light(pool, light_of(), use);
+        cpu::run_post(pool, post_of(map), use);
+        cpu::run_compare(pool, compare_of(), use);
+        return bytes();
+    }
+
+private:
+    std::vector<std::byte> bytes() {
+        std::vector<std::byte> out;
+        for (std::size_t i = 0; i < results_; ++i)
+            queue_.copy(host_[i]->data(), memory_[i]->data(), memory_[i]->bytes());
+        queue_.drain();
+        for (std::size_t i = 0; i < results_; ++i)
+            out.insert(out.end(), host_[i]->host_data(), host_[i]->host_data() + host_[i]->bytes());
+        return out;
+    }
+
+    device::queue& queue_;
+    chain scene_chain_;
+    const std::byte* mesh_ = nullptr;
+    std::vector<std::unique_ptr<device::mapping>> memory_, host_;
+    std::size_t results_ = 0;  ///< number of blocks at the front of memory_ that are results
+    std::unique_ptr<device::mapping> scratch_;
+    u64 scratch_bytes_ = 0;
+    surface_planes surface_;
+    surface_look appearance_;
+    f32* shadow_ = nullptr;
+    f32* radiance_ = nullptr;
+    u8* color_ = nullptr;
+    u8* difference_ = nullptr;
+    u32* rows_ = nullptr;
+    std::byte* sky_ = nullptr;
+    u8* occlusion_ = nullptr;
+    std::byte* post_ = nullptr;
+};
+
+}  // namespace
+
+#if CAROUSEL_TEST_CUDA
+TEST_CASE("CPU and GPU: G-buffer, shadow map, light, post and comparison have the same bytes") {
+    CAROUSEL_NEEDS_DEVICE();
+    backend host = open_backend(device::device_kind::cpu);
+    looks gpu(*on.context, *on.queue), cpu(*host.context, *host.queue);
+    for (const tone_map_name map : {tone_map_name::neutral, tone_map_name::aces, tone_map_name::linear})
+        REQUIRE(gpu.run(map) == cpu.run(map));
+}
+#else
+TEST_CASE("G-buffer, light and post are equal for every instruction set and number of threads") {
+    backend on = open_backend(device::device_kind::cpu, 2);
+    looks l(*on.context, *on.queue);
+    for (const tone_map_name map : {tone_map_name::neutral, tone_map_name::aces}) {
+        const std::vector<std::byte> expected = l.run(map);
+        for (const char* name : {"baseline", "avx2", "avx512"}) {
+            const cpu::entries* const use = cpu::find_entries(name);
+            if (use == nullptr) continue;
+            CAPTURE(name);
+            REQUIRE(l.run(map, *use, 1) == expected);
+            REQUIRE(l.run(map, *use, 3) == expected);
+        }
+    }
+    scene_state moved = l.scene();
+    moved.camera.eye[0] = 0.5F;
+    const std::vector<std::byte> before = l.run(tone_map_name::aces);
+    l.scene() = moved;
+    CHECK(l.run(tone_map_name::aces) != before);
+}
+#endif
