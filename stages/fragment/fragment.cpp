@@ -1,5 +1,8 @@
 #include "stages/fragment/fragment.hpp"
 
+#include "stages/fragment/material_table.hpp"
+#include "stages/scene/surface_formats.hpp"
+
 namespace carousel::stages {
 
 description fragment::configure(const configuration& with) {
@@ -7,7 +10,10 @@ description fragment::configure(const configuration& with) {
     require_limits(with, mesh_);
     width_ = with.width;
     height_ = with.height;
-    return {.outputs = {image_format(width_, height_)},
+    surface_ = with.settings->choice("output", "picture", {"picture", "surface"}) == "surface";
+    if (surface_) appearance_ = appearance_from(*with.settings);
+    return {.outputs = {surface_ ? surface_format(width_, height_, mesh_.three_quarter)
+                                 : image_format(width_, height_)},
             .uses = {mesh_asset},
             .parameters = scene_parameters::schema(mesh_.three_quarter),
             .same_work = true};
@@ -26,7 +32,12 @@ void fragment::process(frame& f) {
     args.scene = scene_of(f);
     args.width = width_;
     args.height = height_;
-    args.color = f.output().plane<u8>("color").data();
+    if (surface_) {
+        args.surface = surface_in(f.output());
+        args.look = appearance_;
+    } else {
+        args.color = f.output().plane<u8>("color").data();
+    }
     args.scratch = scratch_->data();
     args.scratch_bytes = scratch_->bytes();
     kernels::fragment_stage(f.queue(), args);

@@ -1,7 +1,12 @@
 #pragma once
-// Rasterises and shades triangles.
-// Input: carousel.triangles. Output: carousel.image.rgba8 of the pipeline's size. Asset: mesh (texture
-// coordinates, normals, base colour). Settings: none.
+// Rasterises triangles, and shades them or describes their surface.
+// Input: carousel.triangles. Output: carousel.image.rgba8 of the pipeline's size, or with output = "surface"
+// its G-buffer, carousel.surface. Asset: mesh (texture coordinates, normals, base colour).
+//   output          "picture" or "surface" ["picture"]
+// With output = "surface":
+//   materials       names of the materials of the instances, in turn (material_table.hpp) ["textured"]
+//   floor           height of an infinite floor; no key: no floor
+//   floor_material  ["concrete"]
 
 #include "stages/scene/mesh_formats.hpp"
 #include "stages/scene/scene_parameters.hpp"
@@ -17,6 +22,8 @@ public:
 private:
     mesh_input mesh_;
     u32 width_ = 0, height_ = 0;
+    bool surface_ = false;
+    kernels::surface_look appearance_;
     const std::byte* block_ = nullptr;
     std::unique_ptr<device::mapping> scratch_;  ///< one for all lanes, because the frames of one queue run in
                                                 ///< order

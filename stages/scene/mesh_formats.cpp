@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "stages/scene/surface_formats.hpp"
+
 namespace carousel::stages {
 namespace {
 
@@ -21,8 +23,6 @@ ring::element element_of(kernels::scalar type) {
     CAROUSEL_ASSERT(!"a scalar that kernels don't have");
     return ring::element::u8_;
 }
-
-constexpr const char* three_quarter_constant = "three_quarter_view";
 
 ring::frame_format make_format(const char* type, const std::vector<kernels::plane_spec>& planes,
                                const kernels::mesh_counts& mesh, bool three_quarter) {

@@ -44,6 +44,10 @@ CORE = {
     "stages/fused": RENDERER + ["stages/vertex", "stages/fragment"],
     "stages/display": RENDERER + ["picture"],
     "stages/sharpen": RENDERER,
+    "stages/shadow": RENDERER,
+    "stages/light": RENDERER,
+    "stages/post": RENDERER,
+    "stages/compare": RENDERER,
     **{folder: RUN + ["ring/check"] + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever
     "graph": RUN + ["os", "spec", "supervisor/plan"],
     "top": RUN + ["os", "runs", "spec"],

@@ -1,0 +1,38 @@
+#include "stages/post/post.hpp"
+
+#include "stages/scene/surface_formats.hpp"
+
+namespace carousel::stages {
+
+description post::configure(const configuration& with) {
+    const input_description& input = require_one_input(with, "linear light (from light)");
+    const bool three_quarter = is_three_quarter(input.format);
+    args_.width = extent_of(input.format, "radiance", 1);
+    args_.height = extent_of(input.format, "radiance", 0);
+    require_format(input.format, radiance_format(args_.width, args_.height, three_quarter), with.stage,
+                   input.stage);
+    const settings& s = *with.settings;
+    const std::string map = s.choice("tone_map", "neutral", {"neutral", "aces", "linear"});
+    args_.map = map == "neutral"
+                    ? kernels::tone_map_name::neutral
+                    : (map == "aces" ? kernels::tone_map_name::aces : kernels::tone_map_name::linear);
+    args_.bloom = static_cast<f32>(s.number("bloom", 0.06, 0.0, 1.0));
+    args_.smooth_edges = s.flag("smooth_edges", true);
+    return {.outputs = {image_format(args_.width, args_.height)},
+            .parameters = scene_parameters::schema(three_quarter)};
+}
+
+void post::prepare(environment& env) {
+    scratch_ = env.context().allocate(kernels::post_scratch_bytes(args_.width, args_.height));
+    args_.scratch = scratch_->data();
+}
+
+void post::process(frame& f) {
+    kernels::post_args args = args_;
+    args.radiance = f.input().plane<const f32>("radiance").data();
+    args.color = f.output().plane<u8>("color").data();
+    args.exposure = scene_of(f).exposure;
+    kernels::post(f.queue(), args);
+}
+
+}  // namespace carousel::stages

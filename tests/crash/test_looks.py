@@ -1,0 +1,89 @@
+"""Each stage of pipelines/looks.toml is killed, while a compare stage joins its pictures with a recording of an
+undisturbed run: every picture of the comparison is black. A changed parameter is the control: it must be visible.
+Usage: test_looks.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [ROUNDS]"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from processes import end_process, wait_for  # noqa: E402
+
+CAROUSEL = os.path.join(os.path.abspath(sys.argv[1]), "carousel")
+LOOKS = os.path.join(os.path.abspath(sys.argv[2]), "looks.toml")
+ROUNDS = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+STAGES = ["geometry", "vertex", "fragment", "shadow", "light", "post", "undisturbed", "compare", "display"]
+FRAMES = 24 if ROUNDS == 1 else 20 * ROUNDS
+WIDTH, HEIGHT = 96, 54
+SMALL = ["--device", "cpu", "--size", f"{WIDTH}x{HEIGHT}", "--set", "geometry.triangles=300", "--set", "shadow.side=128", "--no-color"]
+
+
+class Looks(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="carousel-looks-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
+        with open(LOOKS, encoding="utf-8") as f:
+            text = f.read()
+        text = text.replace('inputs = ["post"]', 'inputs = ["compare"]')
+        text += '\n[[stage]]\nname = "undisturbed"\nrun = "carousel-replay"\nfile = "run.mcap"\nrate = 0.0\n'
+        text += '\n[[stage]]\nname = "compare"\nrun = "carousel-compare"\ninputs = ["post", "undisturbed"]\n'
+        self.compared = os.path.join(self.folder, "compared.toml")
+        self.changed = os.path.join(self.folder, "changed.toml")
+        for file, content in ((self.compared, text), (self.changed, text.replace("spin = 0.012\n", "spin = 0.0121\n"))):
+            with open(file, "w", encoding="utf-8") as f:
+                f.write(content)
+
+    def run_frames(self, file, *more, frames=FRAMES):
+        self.log = os.path.join(self.folder, "log")
+        with open(self.log, "w", encoding="utf-8") as log:
+            run = subprocess.Popen([CAROUSEL, "run", file, *SMALL, "--frames", str(frames), "--report", os.path.join(self.folder, "report.json"), *more],
+                                   env=self.environment, cwd=self.folder, stderr=log)
+        self.addCleanup(end_process, run)
+        return run
+
+    def ended(self, run):
+        code = run.wait(30 + 10 * ROUNDS)
+        with open(self.log, encoding="utf-8") as f:
+            self.assertEqual(code, 0, f.read())
+        with open(os.path.join(self.folder, "report.json"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def stages(self):
+        out = subprocess.run([CAROUSEL, "ps", "--json"], env=self.environment, capture_output=True, timeout=20, check=False).stdout
+        return {s["name"]: s for s in json.loads(out or "{}").get("stages", [])}
+
+    def bright_pictures(self, folder):
+        black = bytes([0, 0, 0, 255]) * (WIDTH * HEIGHT)
+        files = sorted(os.listdir(os.path.join(self.folder, folder)))
+        bright = []
+        for name in files:
+            with open(os.path.join(self.folder, folder, name), "rb") as f:
+                if f.read() != black:
+                    bright.append(name)
+        return len(files), bright
+
+    def test_the_comparison_stays_black_while_every_stage_is_killed(self):
+        self.ended(self.run_frames(LOOKS, "--out", "", "--record", "post", "--record-to", os.path.join(self.folder, "run.mcap")))
+        run = self.run_frames(self.compared, "--out", os.path.join(self.folder, "killed", "p_%04d.rgba"), "--fps", "12")
+        wait_for("all stages", lambda: len(self.stages()) == len(STAGES) and all(s.get("pid") for s in self.stages().values()))
+        for _ in range(ROUNDS):
+            for stage in STAGES:
+                done = subprocess.run([CAROUSEL, "kill", stage], env=self.environment, capture_output=True, text=True, timeout=20, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            wait_for("the successors", lambda: all(s.get("state") == "running" for s in self.stages().values()))
+        report = self.ended(run)
+        self.assertGreaterEqual(report["restarts"], len(STAGES))
+        self.assertEqual([report[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
+        self.assertEqual(self.bright_pictures("killed"), (FRAMES, []))
+
+        self.ended(self.run_frames(self.changed, "--out", os.path.join(self.folder, "control", "p_%04d.rgba"), frames=3))
+        count, bright = self.bright_pictures("control")
+        self.assertEqual((count, len(bright)), (3, 2))   # frame 0 does not depend on the spin
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,74 @@
+"""looks.toml on a GPU and on the CPU: equal pictures, also while the stages on the GPU are killed; then frames per second of
+the GPU. looks_gpu.py PROGRAMS [--device cuda:0] [--frames 120] [--speed-frames 2000] [--size 1280x720]
+
+Exit code 77 with the reason: no GPU."""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from processes import end_process, require_gpu, wait_for  # noqa: E402
+
+LOOKS = os.path.join(HERE, "..", "..", "pipelines", "looks.toml")
+STAGES = ["geometry", "vertex", "fragment", "shadow", "light", "post", "display"]
+
+
+class Runs:
+    def __init__(self, programs, size, folder):
+        self.carousel, self.size, self.folder = os.path.join(os.path.abspath(programs), "carousel"), size, folder
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
+
+    def run(self, device, frames, kills=False, options=()):
+        report = os.path.join(self.folder, "report.json")
+        run = subprocess.Popen([self.carousel, "run", LOOKS, "--device", device, "--size", self.size, "--frames", str(frames), "--out", "",
+                                "--report", report, "--no-color", *options], env=self.environment, cwd=self.folder)
+        try:
+            for stage in STAGES if kills else []:
+                wait_for("a stage to kill", lambda s=stage: self.kill(s), 60)
+            code = run.wait(580)
+        finally:
+            end_process(run)
+        if code != 0:
+            sys.exit(f"looks.toml on {device}: exit code {code}")
+        with open(report, encoding="utf-8") as f:
+            return json.load(f)
+
+    def kill(self, stage):
+        done = subprocess.run([self.carousel, "kill", stage], env=self.environment, capture_output=True, timeout=20, check=False)
+        return done.returncode == 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("programs")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--frames", type=int, default=120)
+    parser.add_argument("--speed-frames", type=int, default=2000)
+    parser.add_argument("--size", default="1280x720")
+    a = parser.parse_args()
+    require_gpu(a.device)
+    folder = tempfile.mkdtemp(prefix="carousel-looks-gpu-")
+    try:
+        runs = Runs(a.programs, a.size, folder)
+        expected = runs.run("cpu", a.frames)["image_hash"]
+        for kills in (False, True):
+            report = runs.run(a.device, a.frames, kills, ("--fps", "10") if kills else ())
+            if [report["image_hash"], report["lost"], report["repeated"], report["torn"]] != [expected, 0, 0, 0]:
+                sys.exit(f"the pictures of {a.device} (kills: {kills}) differ from those of the CPU: {report['image_hash']}, {expected}")
+            if kills and report["restarts"] < len(STAGES):
+                sys.exit(f"only {report['restarts']} restarts of {len(STAGES)} killed stages")
+        if a.speed_frames > 0:
+            for isolation in ("process", "mps"):
+                report = runs.run(a.device, a.speed_frames, options=("--set", f"isolation={isolation}"))
+                print(f"{isolation}: {report['frames_per_second']:.0f} frames/s at {a.size}")
+    finally:
+        shutil.rmtree(folder, True)
+
+
+if __name__ == "__main__":
+    main()
