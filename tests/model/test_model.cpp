@@ -8,9 +8,10 @@
 // outputs and forks whose branches join again; latest members that join, leave, stop forever and lose their
 // lease; sources whose numbers are leased words, over several laps; the end in two phases; frames that kill,
 // and tombstone frames; which process may take a seat (seat_model.hpp); which parameters a frame has
-// (parameter_model.hpp); what a header contains (header_model.hpp); the state of a stage (state_model.hpp); a
-// bit that flips in any word (rules_damage.cpp), which its parity shows and the supervisor repairs: the
-// reasoning of the repair is left out, it finds the original value.
+// (parameter_model.hpp); what a header contains (header_model.hpp); the state of a stage (state_model.hpp);
+// which frames enter the words of a rebuild (reentry_model.hpp); a bit that flips in any word
+// (rules_damage.cpp), which its parity shows and the supervisor repairs: the reasoning of the repair is left
+// out, it finds the original value.
 //
 // Safety, in every state: nothing is read while it is incomplete or overwritten while it is leased (TORN), no
 // frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one finds
@@ -29,6 +30,7 @@
 
 #include "header_model.hpp"
 #include "parameter_model.hpp"
+#include "reentry_model.hpp"
 #include "seat_model.hpp"
 #include "state_model.hpp"
 #include "test_support.hpp"
@@ -229,4 +231,19 @@ TEST_CASE("a stage with state: each check of what a rebuild takes is needed") {
     CHECK(explore_states(without(states_rebuilt, &state_setup::takes_delivered)).wrong);
     CHECK(explore_states(without(states_rebuilt, &state_setup::takes_unbroken)).wrong);
     CHECK(explore_states(without(states_rebuilt, &state_setup::takes_below_tail)).lost);
+}
+
+TEST_CASE("frames that enter the words of a rebuild are delivered once, in order and whole") {
+    const reentry_result r = explore_reentry({});
+    INFO(r.states << " states");
+    CHECK(r.sound());
+    CHECK(r.entered == 3);
+}
+
+TEST_CASE("each condition on a frame that enters the words of a rebuild is needed") {
+    CHECK(explore_reentry({.proof = false}).wrong);
+    CHECK(explore_reentry({.ready_slots_only = false}).wrong);
+    CHECK(explore_reentry({.without_gaps = false}).repeated);
+    CHECK(explore_reentry({.numbers_done = false}).repeated);
+    CHECK_FALSE(explore_reentry({.slowest_reader = false}).sound());
 }

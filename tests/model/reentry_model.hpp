@@ -1,0 +1,41 @@
+#pragma once
+// The small model of a rebuild that keeps frames (ring/reentry.hpp): a source, a stage with two jobs and a
+// sink in order, and rings with a window of two. At any step all processes may end, also between two steps of
+// a job; then the words are made again from what memory shows, with the sink's account as the only other
+// source. One copy of a frame in memory may be unprovable at each rebuild.
+//
+// A job's steps are: lease and FILL in one step (no process is between them after a rebuild), work,
+// COMMITTED, READY, inputs DONE. WHOLE means that the status word shows READY, although host work of the
+// frame may follow until COMMITTED. Each ring has one reader; tests/ring/test_reentry.cpp has forks and
+// joins.
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::model {
+
+struct reentry_setup {
+    bool proof = true;             ///< an unprovable copy does not enter
+    bool ready_slots_only = true;  ///< a frame enters only if its slot was READY
+    bool without_gaps = true;      ///< frames after a missing frame do not enter
+    bool numbers_done = true;      ///< a source's number that entered is done
+    bool slowest_reader = true;    ///< a tail is the position of the slowest reader, not of the fastest
+    int frames = 3, rebuilds = 2;
+};
+
+struct reentry_result {
+    u64 states = 0;
+    u64 entered = 0;        ///< largest number of frames that entered at one rebuild
+    bool wrong = false;     ///< an unproved or incomplete frame was read
+    bool repeated = false;  ///< a frame was made while it was in its ring, or delivered twice
+    bool lost = false;      ///< the sink has got a frame before an earlier one
+    bool stuck = false;     ///< a state from which not all frames can be delivered
+    std::vector<std::string> trace;
+    [[nodiscard]] bool sound() const { return !wrong && !repeated && !lost && !stuck; }
+};
+
+reentry_result explore_reentry(const reentry_setup& s);
+
+}  // namespace carousel::model
