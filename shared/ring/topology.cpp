@@ -56,9 +56,6 @@ void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
     }
 }
 
-// Writes a source's numbers: the word of index i begins at the lap of the first number >= first_ring_sequence
-// that maps to index i. Number n uses the word with the index n % window, where `window` is that of the
-// source's first output.
 void write_source(shm::control_block& c, const plan& p, u32 stage) {
     const u32 index = c.sources++;
     c.stage[stage].source = index;
@@ -66,12 +63,7 @@ void write_source(shm::control_block& c, const plan& p, u32 stage) {
     q.stage = stage;
     q.link = c.stage[stage].output_link[0];
     q.first_lap = p.first.lap;
-    const u64 n = c.link[q.link].window;
-    for (u64 i = 0; i < n; ++i) {
-        const u64 first = p.first_ring_sequence + (i + n - p.first_ring_sequence % n) % n;
-        const lease_word w{lap_of(q, first, n), 0, 0, 0, lease_state::wait};
-        q.sequence_lease[i].store(w.pack(), std::memory_order_relaxed);
-    }
+    begin_numbers(c, index, p.first_ring_sequence);
 }
 
 void write_seats(shm::control_block& c, const plan& p, u32 stage) {
@@ -160,6 +152,18 @@ u32 derived_window(const plan& p, u32 stage, u32 output) {
 u32 derived_slots(const plan& p, u32 stage, u32 output) {
     const stage_plan& s = p.stages[stage];
     return derived_window(p, stage, output) + frames_under_way(s) + s.in_flight + 1;
+}
+
+// The word of index i begins at the lap of the first number >= first that maps to index i. Number n uses the
+// word with the index n % window, where `window` is that of the source's first output.
+void begin_numbers(shm::control_block& c, u32 source, u64 first) noexcept {
+    shm::source_block& q = c.source[source];
+    const u64 n = c.link[q.link].window;
+    for (u64 i = 0; i < n; ++i) {
+        const u64 number = first + (i + n - first % n) % n;
+        q.sequence_lease[i].store(lease_word{lap_of(q, number, n), 0, 0, 0, lease_state::wait}.pack(),
+                                  std::memory_order_relaxed);
+    }
 }
 
 void initialise(shm::control_block& c, const plan& p) {

@@ -71,5 +71,7 @@ struct plan {
 [[nodiscard]] u32 derived_slots(const plan& p, u32 stage, u32 output = 0);
 /// Throws config_error if a limit of the control block is exceeded (the message has the limit and its value).
 void initialise(shm::control_block& c, const plan& p);
+/// Sets the words of a source in a block that is not published: the numbers below `first` are done.
+void begin_numbers(shm::control_block& c, u32 source, u64 first) noexcept;
 
 }  // namespace carousel::ring

@@ -1,0 +1,239 @@
+#include "reentry_histories.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "ring/check/block_check.hpp"
+#include "ring/reentry.hpp"
+#include "seated.hpp"
+
+namespace carousel::test {
+namespace {
+
+constexpr u64 incomplete = ~u64{0};
+using place = std::pair<u32, u32>;  // link, slot
+
+struct under_way {
+    ring::job j;
+    u32 step = 0;
+};
+
+struct reentry_process {
+    seated at;
+    std::vector<under_way> jobs;
+};
+
+class reentry_run {
+public:
+    explicit reentry_run(const reentry_options& o) : o_(o), random_(o.seed) {
+        o_.plan.end = o.frames;
+        begin_block(0);
+    }
+
+    reentry_outcome run() {
+        for (u64 idle = 0, steps = 0; !over(); ++steps) {
+            if (steps > 40'000 || idle > 4'000) {
+                out_.stuck = true;
+                break;
+            }
+            const u64 before = moves_;
+            if (left_ > 0 && random_() % (10 * o_.frames / o_.rebuilds) == 0) {
+                --left_;
+                rebuild();
+            } else {
+                step(processes_[random_() % processes_.size()]);
+            }
+            idle = moves_ == before ? idle + 1 : 0;
+            if (!out_.finding.empty()) break;
+        }
+        for (const auto& [stage, frames] : delivered_) {
+            const std::set<u64> each(frames.begin(), frames.end());
+            out_.repeated += frames.size() - each.size();
+            if (!out_.stuck) out_.lost += o_.frames - each.size();
+        }
+        return out_;
+    }
+
+private:
+    [[nodiscard]] shm::control_block& c() const { return *block_->c; }
+    [[nodiscard]] bool over() const {
+        return std::all_of(delivered_.begin(), delivered_.end(), [&](const auto& of) {
+            return std::set<u64>(of.second.begin(), of.second.end()).size() >= o_.frames;
+        });
+    }
+
+    void begin_block(u64 first) {
+        o_.plan.first_ring_sequence = first;
+        block_ = std::make_unique<bench>(o_.plan);
+    }
+    void seat_all() {
+        processes_.clear();
+        for (u32 k = 0; k < c().seats; ++k) {
+            processes_.push_back({block_->sit(k), {}});
+            const u32 stage = c().seat[k].stage;
+            if (c().stage[stage].outputs == 0) delivered_[stage];
+        }
+    }
+
+    void step(reentry_process& p) {
+        ring::worker& w = *p.at.w;
+        const shm::stage_block& s = c().stage[c().seat[p.at.incarnation.seat].stage];
+        if (p.jobs.size() < s.in_flight && random_() % 2 == 0) {
+            ring::job j;
+            if (w.begin(j, static_cast<u32>(p.jobs.size())) != ring::outcome::ok) return;
+            ++moves_;
+            for (u32 i = 0; i < j.inputs; ++i)
+                out_.torn += content_[{s.input_link[i], j.input[i].index}] != j.ring_sequence ? 1 : 0;
+            for_outputs(w, j, [&](place at) {
+                content_[at] = incomplete;
+                status_[at] = status_of(p, j, device::status_state::writing);
+            });
+            p.jobs.push_back({j});
+            return;
+        }
+        if (p.jobs.empty()) {
+            for (u32 k = 0; k < s.inputs; ++k) moves_ += ring::link_ref(c(), s.input_link[k]).sweep() ? 1 : 0;
+            return;
+        }
+        // Sinks commit in order, as their runner does; any other stage in any order.
+        const u64 n = s.outputs == 0 ? 0 : random_() % p.jobs.size();
+        under_way& u = p.jobs[n];
+        ++moves_;
+        switch (u.step++) {
+            case 0:
+                for_outputs(w, u.j, [&](place at) {
+                    status_[at] = status_of(p, u.j, device::status_state::ready);
+                    if (!s_finishes(s)) content_[at] = u.j.ring_sequence;
+                });
+                if (!w.submit(u.j)) out_.finding = "a live worker is revoked";
+                break;
+            case 1:
+                for_outputs(w, u.j, [&](place at) { content_[at] = u.j.ring_sequence; });
+                if (!w.commit(u.j)) out_.finding = "a live worker is revoked";
+                if (s.outputs == 0)
+                    delivered_[c().seat[p.at.incarnation.seat].stage].push_back(u.j.ring_sequence);
+                if (s.source != shm::none) ++out_.made;
+                break;
+            default:
+                (void)w.complete(u.j);
+                p.jobs.erase(p.jobs.begin() + static_cast<std::ptrdiff_t>(n));
+        }
+    }
+    /// The stage writes its payload in finish(), after the status word.
+    static bool s_finishes(const shm::stage_block& s) {
+        return (s.flags & shm::stage_flag::owner_commits) != 0;
+    }
+    template <typename F>
+    static void for_outputs(ring::worker& w, const ring::job& j, F&& fn) {
+        for (u32 k = 0; k < w.outputs(); ++k) fn(place{w.output(k).index(), j.output[k].index});
+    }
+    static device::status_word status_of(const reentry_process& p, const ring::job& j,
+                                         device::status_state s) {
+        return {j.ring_sequence, p.at.incarnation.epoch, static_cast<u32>(s)};
+    }
+
+    void damage() {
+        std::vector<place> ready;
+        for (u32 k = 0; k < c().links; ++k)
+            for (u32 slot = 0; slot < c().link[k].slots; ++slot)
+                if (block_->slot(k, slot).state == ring::slot_state::ready) ready.emplace_back(k, slot);
+        if (!ready.empty() && o_.damage.headers) {
+            const auto [k, slot] = ready[random_() % ready.size()];
+            auto* bytes = reinterpret_cast<std::byte*>(&c().frames[k].header[slot]);
+            constexpr std::size_t own = offsetof(shm::frame_header, metadata_bytes);
+            bytes[random_() % own] ^= std::byte{1} << random_() % 8;
+        }
+        if (!ready.empty() && o_.damage.memory) {
+            const place at = ready[random_() % ready.size()];
+            status_[at] = {};
+            content_[at] = incomplete;
+        }
+        if (!o_.damage.words) return;
+        for (u32 k = 0; k < c().links; ++k) {
+            c().link[k].tail.raw().store(random_());
+            for (auto& of_slot : c().link[k].group)
+                for (shm::word& at : of_slot) at.store(random_());
+        }
+        for (shm::word& at : c().job) at.store(random_());
+        for (shm::word& at : c().source[0].sequence_lease) at.store(random_());
+    }
+
+    // The sinks' accounts and the plan are kept; the old block gives headers and slot words.
+    void rebuild() {
+        damage();
+        u64 first = o_.frames;
+        for (const auto& [stage, frames] : delivered_) {
+            const std::set<u64> each(frames.begin(), frames.end());
+            u64 lacking = 0;
+            while (each.contains(lacking)) ++lacking;
+            first = std::min(first, lacking);
+        }
+        for (auto& [stage, frames] : delivered_) std::erase_if(frames, [&](u64 n) { return n >= first; });
+        const std::unique_ptr<bench> old = std::move(block_);
+        o_.plan.first.epoch = ring::epoch_above(*old->c, *old->c);
+        begin_block(first);
+        const ring::kept_frames kept = ring::find_kept_frames(
+            *old->c, c(), first, o_.frames, [&](u32 link, u32 slot) -> std::optional<device::status_word> {
+                return status_[{link, slot}];
+            });
+        ring::enter_frames(c(), *old->c, kept);
+        out_.entered += kept.count();
+        ++moves_;
+        const shm::private_block made = shm::make_private_block();
+        shm::copy_words(*made, c());
+        ring::known_run known;
+        known.end = o_.frames;
+        known.miscounted = 0;
+        std::vector<ring::finding> found = ring::check_words(c(), *made, known);
+        for (const ring::finding& f : ring::check_known(c(), *made, known)) found.push_back(f);
+        if (!found.empty()) out_.finding = found.front().text();
+        seat_all();
+    }
+
+public:
+    void begin() { seat_all(); }
+
+private:
+    reentry_options o_;
+    std::mt19937_64 random_;
+    u32 left_ = o_.rebuilds;
+    u64 moves_ = 0;
+    std::unique_ptr<bench> block_;
+    std::vector<reentry_process> processes_;
+    std::map<place, u64> content_;
+    std::map<place, device::status_word> status_;
+    std::map<u32, std::vector<u64>> delivered_;
+    reentry_outcome out_;
+};
+
+}  // namespace
+
+ring::plan reentry_plan(u64 seed) {
+    ring::plan p;
+    p.stages = {{"source", {}, true, 2, 1},
+                {"middle", {0}, true, 2, seed % 2 == 0 ? 2U : 1U},
+                {"left", {1}, false, 2, 1}};
+    for (u32 k = 0; k < 2; ++k) p.stages[k].window = 3;
+    if (seed % 3 == 1) p.stages.push_back({"right", {0}, false, 1, 1});
+    if (seed % 3 == 2) {
+        p.stages[0].more = {{"source.more", 2, 256}};
+        p.stages[2].inputs = {1, 0};
+        p.stages[2].input_outputs = {0, 1};
+        p.stages.push_back({"right", {1}, false, 1, 1});
+    }
+    p.stages[seed % 5 < 2 ? 0 : 1].owner_commits = seed % 5 != 4;
+    if (seed % 7 == 0) p.first = ring::counters_near_overflow;
+    return p;
+}
+
+reentry_outcome run_with_rebuilds(const reentry_options& o) {
+    reentry_run r(o);
+    r.begin();
+    return r.run();
+}
+
+}  // namespace carousel::test

@@ -1,0 +1,38 @@
+#pragma once
+// Runs of the real ring code that are rebuilt again and again, each time between two steps of its workers:
+// the frames in memory enter the words of a new block (ring/reentry.hpp), and the run continues. Checks every
+// delivery.
+
+#include "core/types.hpp"
+#include "ring/topology.hpp"
+
+namespace carousel::test {
+
+/// What memory or the old words lose before a rebuild.
+struct reentry_damage {
+    bool headers = false;  ///< a bit of a READY frame's header flips
+    bool memory = false;   ///< a slot's memory is that of no frame
+    bool words = false;    ///< tails, leases, numbers and job words of the old block are overwritten
+};
+
+struct reentry_options {
+    ring::plan plan;
+    u64 seed = 1, frames = 60;
+    u32 rebuilds = 8;
+    reentry_damage damage;
+};
+
+struct reentry_outcome {
+    u64 lost = 0, repeated = 0, torn = 0;
+    u64 entered = 0;  ///< frames that entered, over all rebuilds and rings
+    u64 made = 0;     ///< frames that sources have committed
+    bool stuck = false;
+    std::string finding;  ///< of the audit, in a new block
+    [[nodiscard]] bool sound() const { return lost + repeated + torn == 0 && !stuck && finding.empty(); }
+};
+
+/// The pipeline of a seed: a chain, a fork that joins again, or a stage with two instances.
+[[nodiscard]] ring::plan reentry_plan(u64 seed);
+[[nodiscard]] reentry_outcome run_with_rebuilds(const reentry_options& o);
+
+}  // namespace carousel::test

@@ -1,0 +1,156 @@
+// Frames that a rebuild keeps (ring/reentry.hpp).
+#include "ring/reentry.hpp"
+
+#include "reentry_histories.hpp"
+#include "ring/header_check.hpp"
+#include "ring/parameter_box.hpp"
+#include "seated.hpp"
+#include "simulation.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using ring::kept_frames;
+
+namespace {
+
+/// source -> middle -> sink; the source has made three frames, the middle has passed one on.
+struct three_frames {
+    bench old{chain_of_three()};
+    bench fresh{chain_of_three()};
+    three_frames() {
+        seated source = old.sit(0), middle = old.sit(1);
+        for (u32 k = 0; k < 3; ++k) pass(*source.w);
+        pass(*middle.w);
+    }
+    [[nodiscard]] std::optional<device::status_word> status(u32 link, u32 slot) const {
+        const shm::frame_header& h = old.c->frames[link].header[slot];
+        return device::status_word{h.ring_sequence.load(), h.epoch,
+                                   static_cast<u32>(device::status_state::ready)};
+    }
+    kept_frames find(u64 first = 0) {
+        return ring::find_kept_frames(*old.c, *fresh.c, first, 10,
+                                      [&](u32 link, u32 slot) { return status(link, slot); });
+    }
+    kept_frames rebuild() {
+        kept_frames kept = find();
+        ring::enter_frames(*fresh.c, *old.c, kept);
+        return kept;
+    }
+    [[nodiscard]] u32 slot_of(u32 link, u64 number) const {
+        for (u32 k = 0; k < old.c->link[link].slots; ++k)
+            if (old.slot(link, k).state == ring::slot_state::ready &&
+                old.c->frames[link].header[k].ring_sequence.load() == number)
+                return k;
+        return shm::none;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("after a rebuild each stage continues where it was, with the frames in the rings") {
+    three_frames run;
+    const kept_frames kept = run.rebuild();
+    CHECK(kept.done_below == std::vector<u64>{3, 1, 0});
+    CHECK(kept.tail == std::vector<u64>{1, 0});
+    CHECK(kept.count() == 3);
+    // a change of parameters applies to frames that are still to be made
+    CHECK(ring::parameter_state::of(ring::load(run.fresh.c->parameters.state)).horizon == 3);
+    const seated source = run.fresh.sit(0), middle = run.fresh.sit(1), sink = run.fresh.sit(2);
+    ring::job j;
+    REQUIRE(sink.w->begin(j, 0) == ring::outcome::ok);
+    CHECK(j.ring_sequence == 0);
+    CHECK(j.input[0].index == run.slot_of(1, 0));
+    REQUIRE(middle.w->begin(j, 0) == ring::outcome::ok);
+    CHECK(j.ring_sequence == 1);
+    CHECK(j.input[0].index == run.slot_of(0, 1));
+    REQUIRE(source.w->begin(j, 0) == ring::outcome::ok);
+    CHECK(j.ring_sequence == 3);
+}
+
+TEST_CASE("a frame that one of its four places does not prove is made again, as are the frames after it") {
+    SECTION("its slot is not READY") {
+        three_frames run;
+        run.old.c->link[0].slot[run.slot_of(0, 2)].store(
+            ring::slot_word{1, 0, 1, ring::slot_state::fill}.pack());
+        CHECK(run.find().done_below == std::vector<u64>{2, 1, 0});
+    }
+    SECTION("its slot is damaged") {
+        three_frames run;
+        run.old.c->link[0].slot[run.slot_of(0, 1)].fetch_xor(1U << 8U);
+        CHECK(run.find().done_below == std::vector<u64>{1, 1, 0});
+    }
+    SECTION("its header is not the sealed one") {
+        three_frames run;
+        run.old.c->frames[0].header[run.slot_of(0, 1)].meta.born_ns ^= 1;
+        CHECK(run.find().done_below == std::vector<u64>{1, 1, 0});
+    }
+    SECTION("its header names a seat of another stage") {
+        three_frames run;
+        shm::frame_header& h = run.old.c->frames[0].header[run.slot_of(0, 2)];
+        h.maker_seat = 1;
+        ring::seal(h, run.old.c->parameters.bytes);
+        CHECK(run.find().done_below == std::vector<u64>{2, 1, 0});
+    }
+    SECTION("another slot has its number as well") {
+        three_frames run;
+        const u32 second = run.slot_of(0, 2);
+        shm::frame_header& h = run.old.c->frames[0].header[second];
+        h.ring_sequence.store(1);
+        ring::seal(h, run.old.c->parameters.bytes);
+        CHECK(run.find().done_below == std::vector<u64>{1, 1, 0});
+    }
+    SECTION("its status word is of another epoch, or not READY, or cannot be read") {
+        three_frames run;
+        const u32 slot = run.slot_of(1, 0);
+        for (u32 how = 0; how < 4; ++how) {
+            const kept_frames kept = ring::find_kept_frames(
+                *run.old.c, *run.fresh.c, 0, 10, [&](u32 l, u32 s) -> std::optional<device::status_word> {
+                    auto word = run.status(l, s);
+                    if (l != 1 || s != slot) return word;
+                    if (how == 0) word->epoch += 1;
+                    if (how == 1) word->state = static_cast<u32>(device::status_state::writing);
+                    if (how == 2) word->ring_sequence += 1;
+                    if (how == 3) word.reset();
+                    return word;
+                });
+            // Frame 0 has left the source's ring, so it is made from the start.
+            CAPTURE(how);
+            CHECK(kept.done_below == std::vector<u64>{0, 0, 0});
+            CHECK(kept.count() == 0);
+        }
+    }
+}
+
+TEST_CASE("frames from the end of the run on do not enter") {
+    three_frames run;
+    const kept_frames kept = ring::find_kept_frames(*run.old.c, *run.fresh.c, 0, 2,
+                                                    [&](u32 l, u32 s) { return run.status(l, s); });
+    CHECK(kept.done_below == std::vector<u64>{2, 1, 0});
+}
+
+TEST_CASE("epochs after a rebuild are above those of the frames that it keeps") {
+    three_frames run;
+    shm::frame_header& h = run.old.c->frames[0].header[run.slot_of(0, 1)];
+    h.epoch = 70;
+    ring::seal(h, run.old.c->parameters.bytes);
+    CHECK(ring::epoch_above(*run.old.c, *run.fresh.c) == 70);
+}
+
+TEST_CASE("histories with rebuilds deliver each frame once, in any pipeline, with any damage") {
+    u64 entered = 0, made = 0, frames = 0;
+    for (u64 seed = 1; seed <= seeds(90); ++seed) {
+        CAPTURE(seed);
+        reentry_options o;
+        o.plan = reentry_plan(seed);
+        o.seed = seed;
+        o.damage = {seed % 2 == 0, seed % 4 == 1, seed % 3 == 0};
+        const reentry_outcome r = run_with_rebuilds(o);
+        INFO("lost " << r.lost << " repeated " << r.repeated << " torn " << r.torn << " stuck " << r.stuck
+                     << " " << r.finding);
+        REQUIRE(r.sound());
+        entered += r.entered, made += r.made, frames += o.frames;
+    }
+    INFO("entered " << entered << " made " << made << " of " << frames);
+    CHECK(entered > 0);
+    CHECK(made >= frames);
+}
