@@ -11,6 +11,7 @@
 #include "ring/check/repair.hpp"
 #include "ring/link.hpp"
 #include "ring/recovery.hpp"
+#include "ring/reentry.hpp"
 #include "ring/topology.hpp"
 #include "ring/words.hpp"
 #include "supervisor/engine/parameters.hpp"
@@ -80,6 +81,9 @@ void block_custodian::write_plan(shm::control_block& c, u64 first_ring_sequence,
     ring::plan p = guarded_plan_of(*setup_);
     p.first_ring_sequence = first_ring_sequence;
     p.end = end;
+    // above the epochs of the bytes that are still in the rings' memory
+    if (segment_ && made_)
+        p.first.epoch = std::max(p.first.epoch, ring::epoch_above(segment_->block(), *made_));
     ring::initialise(c, p);
     c.assets = static_cast<u32>(setup_->assets.size());
     for (u32 k = 0; k < c.assets; ++k) {
@@ -91,11 +95,13 @@ void block_custodian::write_plan(shm::control_block& c, u64 first_ring_sequence,
     parameters_->write_into(c, first_ring_sequence);
 }
 
-void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted) {
+u64 block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, bool keep_frames) {
+    u64 kept = 0;
     auto fresh = std::make_unique<shm::segment>(shm::segment::create(run_id_));
     shm::control_block& c = fresh->block();
     try {
         write_plan(c, first_ring_sequence, end);
+        if (segment_ && keep_frames) kept = enter_kept_frames(c, first_ring_sequence, end);
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
@@ -110,6 +116,26 @@ void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted) {
         throw;
     }
     segment_ = std::move(fresh);
+    return kept;
+}
+
+// The frames of a ring whose memory cannot be read are made again.
+u64 block_custodian::enter_kept_frames(shm::control_block& fresh, u64 first, u64 end) const {
+    std::vector<std::vector<device::status_word>> words(fresh.links);
+    for (u32 k = 0; k < fresh.links; ++k) {
+        try {
+            words[k] = memory_->read_status_words(k, fresh.link[k].slots, fresh.link[k].slot_bytes);
+        } catch (const error& e) {
+            seats_->log_line(
+                fmt::format("the frames in the ring of {} are made again: {}", fresh.link[k].name, e.what()));
+        }
+    }
+    const auto status = [&](u32 link, u32 slot) {
+        return slot < words[link].size() ? std::optional(words[link][slot]) : std::nullopt;
+    };
+    const ring::kept_frames kept = ring::find_kept_frames(segment_->block(), fresh, first, end, status);
+    ring::enter_frames(fresh, segment_->block(), kept);
+    return kept.count();
 }
 
 void block_custodian::join() { segment_ = std::make_unique<shm::segment>(shm::segment::join(run_id_)); }
@@ -131,6 +157,7 @@ void block_custodian::copy_from_plan() {
     made_->created_ns = c.created_ns;
     run_id_.copy(made_->run_id, sizeof made_->run_id - 1);
     write_plan(*made_, c.first_ring_sequence, ring::end_unknown);
+    for (u32 k = 0; k < made_->seats; ++k) made_->seat[k].first_epoch = c.seat[k].first_epoch;
     publish_timeouts();  // the dead supervisor may have died between a reload's commit and this call
 }
 

@@ -143,8 +143,10 @@ public:
 
     // ---- the block
     /// Publishes a block for frames from `first_ring_sequence` on. If there is a former block, the new block
-    /// replaces it and continues its counters. `untrusted`: the former block is damaged.
-    void make(u64 first_ring_sequence, u64 end, bool untrusted = false);
+    /// replaces it and continues its counters. `untrusted`: the former block is damaged. `keep_frames`:
+    /// frames of the former block that memory proves enter the new one (ring/reentry.hpp); to be used if no
+    /// process of the run is left. Returns their number.
+    u64 make(u64 first_ring_sequence, u64 end, bool untrusted = false, bool keep_frames = false);
     /// Maps the block of a dead supervisor's run. Throws shm_error.
     void join();
     /// To be called after join(): computes the copy of the block's static parts from the plan. The copy has
@@ -198,6 +200,7 @@ public:
 
 private:
     void write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const;
+    [[nodiscard]] u64 enter_kept_frames(shm::control_block& fresh, u64 first, u64 end) const;
     [[nodiscard]] ring::known_run what_is_known() const;
     [[nodiscard]] std::vector<ring::finding> check_without_parity(bool words) const;
     [[nodiscard]] std::optional<block_damage> repair_words();

@@ -228,7 +228,11 @@ void run_rebuild::finish() {
         truncate_ledgers(first);
         memory_->remake(helpers_);
         shm::segment::remove(run_id_);
-        block_->make(first, known_end(), untrusted_);
+        // Frames of a damaged block may be wrong although each of them is proved, so they are made again if
+        // that is possible.
+        const bool keep = !untrusted_ || is_sent_its_frames(*setup_);
+        if (const u64 kept = block_->make(first, known_end(), untrusted_, keep); kept > 0)
+            seats_->log_line(fmt::format("{} frames in the rings continue from memory", kept));
     } catch (const error& e) {
         seats_->log_line(fmt::format("the rebuild failed: {}", e.what()));
         seats_->fail("carousel-alloc", e.what(), e.code());

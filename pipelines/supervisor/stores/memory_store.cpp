@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <optional>
 
 #include "control/memory_message.hpp"
@@ -135,6 +136,25 @@ void memory_store::make_on_device(const std::vector<block*>& wanted, const std::
     // the maker is not needed any more, because the fds keep the memory alive
     end_within(maker.pidfd.get(), 10 * ns_per_s);
     (void)reap(maker.pidfd.get());
+}
+
+std::vector<device::status_word> memory_store::read_status_words(u32 link, u32 slots, u64 slot_bytes) const {
+    for (const block& b : blocks_) {
+        if (b.item.asset || b.item.index != link || b.item.choice.kind != memory_kind::memfd || !is_there(b))
+            continue;
+        device::memory_handle h;
+        h.kind = memory_kind::memfd;
+        h.bytes = b.bytes;
+        h.fd = b.fds.front().get();
+        h.pieces = b.item.guard.pieces;
+        const device::memfd_mapping mapped(h, device::access::read);
+        const u64 stride = slot_bytes + b.item.guard.canary_bytes;
+        if (!h.holds(slots, stride)) continue;
+        std::vector<device::status_word> words(slots);
+        for (u32 k = 0; k < slots; ++k) std::memcpy(&words[k], mapped.slot(k, stride), sizeof words[k]);
+        return words;
+    }
+    return {};
 }
 
 void memory_store::enter(shm::control_block& c) const {

@@ -36,6 +36,10 @@ public:
     /// Creates two sorts of blocks again: those of a dead owner (kind ipc), and those that were not restored.
     /// The other blocks are kept.
     void remake(const std::string& folder);
+    /// Returns the status words of a ring's slots. Empty if the ring is not in host memory, because this
+    /// process has no GPU context. Throws shm_error.
+    [[nodiscard]] std::vector<device::status_word> read_status_words(u32 link, u32 slots,
+                                                                     u64 slot_bytes) const;
     /// Writes kinds and handles into a control block that is not published yet.
     void enter(shm::control_block& c) const;
     /// Returns {kind, bytes, uuid, fd (index into fds) or -1, ipc, pieces} of one block and appends its fds.

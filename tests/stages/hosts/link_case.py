@@ -5,7 +5,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from link_pair import END, SEND, SOURCE, Host, Pair, check_whole, wait_for  # noqa: E402
+from link_pair import END, SEND, SOURCE, Host, Pair, check_whole, run_id_in, wait_for  # noqa: E402
 from seeds import seed  # noqa: E402
 
 PROGRAMS = sys.argv[1]
@@ -34,6 +34,15 @@ class Case(unittest.TestCase):
 
     def delivered(self, host, frames):
         wait_for(f"{frames} frames in the sink of {host.name}", lambda: (host.stage("sink").get("frames") or 0) >= frames)
+
+    def damage(self, host, at=0x2000, size=64):
+        """Changes bytes of the control block; by default the sizes of parameter sets, which every seal depends on."""
+        block = "/dev/shm/carousel-" + run_id_in(os.path.join(host.pair.folder, "carousel", host.name))
+        with open(block, "r+b") as f:
+            f.seek(at)
+            bytes_of_it = f.read(size)
+            f.seek(at)
+            f.write(bytes(b ^ 0x5A for b in bytes_of_it))
 
     def whole(self, pair, frames):
         self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import APART, HOST, PORT as FILE_PORT, SINK, SOURCE, World, kill_in_turn  # noqa: E402
 import link_pair as by_hand  # noqa: E402
 from link_case import PORT, PROGRAMS, SEED, Case  # noqa: E402
-from link_pair import check_report, format_of, hash_in, ledger, run_id_in, wait_for  # noqa: E402
+from link_pair import check_report, format_of, hash_in, ledger, wait_for  # noqa: E402
 
 DURABLE = 'release = "durable"\n'
 SIZE = 1 << 16
@@ -47,12 +47,7 @@ class Links(Case):
         pair.b.start()
         pair.a.start()
         self.delivered(pair.b, 60)   # more than rings hold: the coordinator has released some
-        block = "/dev/shm/carousel-" + run_id_in(os.path.join(pair.folder, "carousel", "b"))
-        with open(block, "r+b") as f:
-            f.seek(0x2000)
-            bytes_of_it = f.read(64)
-            f.seek(0x2000)
-            f.write(bytes(b ^ 0x5A for b in bytes_of_it))
+        self.damage(pair.b)
         self.expect_log(pair.b, r"the control block is damaged .*: the run restarts at frame \d+")
         self.whole(pair, 240)
         self.assertNotIn("has lost its ring", pair.a.text())

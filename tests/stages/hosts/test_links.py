@@ -174,6 +174,19 @@ class Long(Case):
         self.assertTrue(found, pair.a.text())
         self.assertEqual(int(found[1]) + 1, int(found[2]))
 
+    def test_frames_that_only_a_rebuilt_receiver_has_are_delivered_from_its_memory(self):
+        pair = self.pair(90, fps=60, size=1 << 16, delay_ms=25)   # the sink is slower than the source: B's ring is full
+        pair.b.start()
+        pair.a.start()
+        self.delivered(pair.b, 15)
+        self.damage(pair.b, at=176, size=8)   # control_block::first_ring_sequence, which a process reads at its start
+        self.expect_log(pair.b, r"the control block is damaged .*: the run restarts at frame \d+")
+        self.whole(pair, 90)
+        kept = re.search(r"(\d+) frames in the rings continue from memory", pair.b.text())
+        self.assertTrue(kept, pair.b.text())
+        self.assertGreater(int(kept[1]), 3)
+        self.assertNotIn("released here", pair.a.text())
+
     def test_a_port_in_use_is_named_once_and_waited_for(self):
         with socket.socket() as taken:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)   # connections of other tests may still be in TIME_WAIT there
