@@ -115,7 +115,7 @@ long __wrap_syscall(long number, ...) {
     if (number == SYS_pidfd_send_signal) {
         simulated_process* const p = m->by_pidfd(static_cast<int>(a[0]));
         if (p == nullptr) return __real_syscall(number, a[0], a[1], a[2], a[3]);
-        errno = m->signal(*p, static_cast<int>(a[1]));
+        errno = m->send_signal(*p, static_cast<int>(a[1]));
         return errno == 0 ? 0 : -1;
     }
     if (number == SYS_futex && static_cast<int>(a[1]) == FUTEX_WAIT) {

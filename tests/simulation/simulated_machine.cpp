@@ -192,6 +192,14 @@ int machine::signal(simulated_process& p, int signal) {
     return 0;
 }
 
+int machine::send_signal(simulated_process& p, int signal) {
+    if (p.reaped) return ESRCH;
+    if (signal != SIGKILL || p.exiting) return this->signal(p, signal);
+    if (p.stopped && below(2) == 0) (void)this->signal(p, SIGCONT);
+    after(below(3 * ns_per_ms), [this, &p] { (void)this->signal(p, SIGKILL); });
+    return 0;
+}
+
 // The kernel closes the descriptors first; the end of the process follows after the driver's tear-down.
 void machine::exit(simulated_process& p, int exit_code, int signal) {
     if (p.exiting) return;

@@ -91,6 +91,8 @@ public:
     [[nodiscard]] simulated_process* find(i32 pid) noexcept;
     [[nodiscard]] simulated_process* by_pidfd(int fd) noexcept;
     int signal(simulated_process& p, int signal);
+    /// The same for a signal from the supervisor. A process executes code for a moment after it was killed.
+    int send_signal(simulated_process& p, int signal);
     void exit(simulated_process& p, int exit_code, int signal);
     [[nodiscard]] const std::map<i32, std::unique_ptr<simulated_process>>& processes() const noexcept {
         return processes_;

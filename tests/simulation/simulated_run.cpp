@@ -127,7 +127,9 @@ public:
         machine_.disk = s.st_dev;
         result_.plan = choose_plan(setup_, run_, machine_);
         machine_.note("seed " + std::to_string(o.seed) + ": " + result_.plan);
-        if (machine_.below(4) == 0) machine_.teardown_ns[1] = 2'000'000;
+        // longer than a start, so that a successor works while its predecessor's device may still write
+        if (const u64 kind = machine_.below(4); kind != 0)
+            machine_.teardown_ns[1] = (kind == 1 ? 2 : 800) * ns_per_ms;
         machine_.load = [this](simulated_process& p, const std::vector<std::string>& environment) {
             return std::make_unique<simulated_stage>(run_, p, environment);
         };
