@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "core/clock.hpp"
+#include "ledger/ledger.hpp"
 #include "simulated_machine.hpp"
 
 using carousel::i32;
@@ -197,11 +198,15 @@ int __wrap_open(const char* path, int flags, ...) {
     return -1;
 }
 
+// A full disk has room for the rest of a record whose first byte is in the file: no record crosses a page
+// (ledger/ledger.hpp).
 ssize_t __real_pwrite(int fd, const void* bytes, size_t count, off_t offset);
 ssize_t __wrap_pwrite(int fd, const void* bytes, size_t count, off_t offset) {
     machine* const m = machine::current();
     struct stat s {};
-    if (m == nullptr || !m->disk_full || ::fstat(fd, &s) != 0 || s.st_dev != m->disk)
+    constexpr off_t record = sizeof(carousel::telemetry::ledger_record);
+    if (m == nullptr || !m->disk_full || ::fstat(fd, &s) != 0 || s.st_dev != m->disk ||
+        offset / record * record < s.st_size)
         return __real_pwrite(fd, bytes, count, offset);
     errno = ENOSPC;
     return -1;

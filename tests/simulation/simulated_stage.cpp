@@ -327,7 +327,7 @@ u64 simulated_stage::advance(work& x) {
             ++run_->commits;
             ++committed_;
             x.at = phase::committed;
-            return soon;
+            return run_->on->below(4) == 0 ? run_->on->below(3 * ns_per_ms) : soon;  // a slow disk
         case phase::committed:
             if (ledger_ && !store_on_disk(x, true)) return retry_ns;
             session::count_commit(*worker_, e, x.j, now_ns());

@@ -1,0 +1,80 @@
+#include "simulated_plan.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "core/clock.hpp"
+
+namespace carousel::test {
+
+using namespace carousel::supervisor;
+
+namespace {
+
+stage_setup stage_of(const std::string& name, std::vector<u32> inputs, bool output, machine& m) {
+    stage_setup st;
+    st.spec.name = name;
+    st.program = "simulated";
+    st.spec.input_indices = std::move(inputs);
+    st.spec.in_flight = 1 + static_cast<u32>(m.below(3));
+    st.spec.frame_timeout_ms = 400 + 100 * static_cast<u32>(m.below(4));
+    st.spec.standby = m.below(3) == 0;
+    st.owner_commits = !output || m.below(3) == 0;
+    if (output) {
+        st.format = {{"type", "t"}};
+        st.slot_bytes = 512;
+        st.spec.has_output = true;
+    }
+    return st;
+}
+
+}  // namespace
+
+std::string choose_plan(run_setup& s, observed_run& r, machine& m) {
+    s.name = "simulated";
+    s.device_name = "cpu";
+    s.frame_timeout_ms = 600;
+    s.start_timeout_ns = 3 * ns_per_s;
+    s.stop_timeout_ns = 2 * ns_per_s;
+    s.stall_timeout_ms = 3000;
+    s.allow_dead_letters = ~u64{0};
+    s.end = s.frames = 40 + m.below(100);
+    const u64 shape = m.below(5);
+    s.stages.push_back(stage_of("source", {}, true, m));
+    const bool middle = shape != 0;
+    if (middle) s.stages.push_back(stage_of("middle", {0}, true, m));
+    if (shape == 2 || shape == 4) s.stages[1].spec.instances = 2;
+    s.stages.push_back(stage_of("sink", {middle ? 1U : 0U}, false, m));
+    std::string text = std::vector<std::string>{"source, sink", "chain", "two instances", "two sinks",
+                                                "fork and join"}[shape];
+    if (shape >= 3) {
+        s.stages.push_back(stage_of("side", {1}, false, m));
+        if (m.below(3) == 0) {
+            s.stages.back().spec.every = 3;
+            text += ", every 3";
+        }
+        if (m.below(3) == 0) {
+            s.stages.back().spec.optional = true;
+            text += ", optional";
+        }
+    }
+    if (shape == 4) {  // a sink reads both outputs of the source's fork: its own branch, and the middle's
+        ring_setup more;
+        more.output = "more";
+        more.format = {{"type", "t"}};
+        more.slot_bytes = 512;
+        s.stages[0].more.push_back(more);
+        s.stages[2].spec.input_indices = {1, 0};
+        s.stages[2].input_outputs = {0, 1};
+    }
+    if (m.below(4) == 0) {
+        s.stages[0].ends = true;
+        r.ends_at = s.end / 2 + m.below(s.end);
+        text += ", ends before " + std::to_string(r.ends_at);
+    }
+    for (const stage_setup& st : s.stages)
+        if (st.spec.standby) text += ", standby of " + st.spec.name;
+    return text + ", " + std::to_string(s.end) + " frames";
+}
+
+}  // namespace carousel::test
