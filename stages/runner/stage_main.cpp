@@ -179,10 +179,13 @@ std::string stage_name(const arguments& a) {
     return !a.stage.empty() || variable == nullptr ? a.stage : variable;
 }
 
-void run(stage& s, const arguments& a) {
+void run(std::unique_ptr<stage> made, const arguments& a) {
     runtime_sources from;
     from.hooks = test_hooks::of_environment();
-    runtime r(attach(request_from(a)), s, from);
+    runtime r(attach(request_from(a)), *made, from);
+    // Destroyed before the runtime, because its threads and its buffers use it until then.
+    std::unique_ptr<stage> owned = std::move(made);
+    stage& s = *owned;
     std::optional<heartbeat> heart;
     with_exit_note([&] {
         // The heartbeat is started before the slow steps, so that a stage that is loading a mesh is not taken
@@ -209,6 +212,7 @@ void run(stage& s, const arguments& a) {
     heart->wait_for_supervisor();
     expect_exit();
     crash_here(crash_point::leaving);
+    owned.reset();  // with a heartbeat: a link may wait for its peer here
 }
 
 int run_program(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
@@ -223,13 +227,13 @@ int run_program(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
         }
         if (!a.describe && a.replay.empty()) arm_crash_points(stage_name(a));
         crash_here(crash_point::process_started);
-        const std::unique_ptr<stage> s = make();
+        std::unique_ptr<stage> s = make();
         if (a.describe) {
             code = describe(*s);
         } else if (!a.replay.empty()) {
             code = replay_dead_letter(*s, a.replay);
         } else {
-            run(*s, a);
+            run(std::move(s), a);
         }
     });
     return after_output(code);

@@ -25,15 +25,19 @@
 //   ends_unannounced       without having declared that it may [false]
 //   forwards_frames        none of its deaths counts against a frame; if it also ends its stream, it is taken
 //                          for a receiver [false]
+//   wakes                  a thread wakes the runner until the stage is destroyed, as a link's does [false]
 //   no_device_epoch        that incarnation of the seat finds no device in prepare(), as a client of an MPS
 //                          domain that is about to end does [-1: none]
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -71,7 +75,15 @@ public:
     number_stage() = default;
     number_stage(const number_stage&) = delete;
     number_stage& operator=(const number_stage&) = delete;
-    ~number_stage() override { sleep_ms(last_ms_); }  // a GPU context takes its time, too
+    ~number_stage() override {
+        sleep_ms(last_ms_);  // a GPU context takes its time, too
+        if (!waker_.joinable()) return;
+        // The other threads than this one and the waker belong to the runner.
+        const auto threads = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+        log::info("destroyed {} its runner", threads > 2 ? "before" : "after");
+        ends_.store(true);
+        waker_.join();
+    }
 
     carousel::description configure(const carousel::configuration& with) override {
         name_ = with.stage;
@@ -90,6 +102,7 @@ public:
         late_start_ = s.flag("late_start", false);
         no_device_epoch_ = s.integer("no_device_epoch", -1, -1, 1'000'000);
         log_frames_ = s.flag("print", false);
+        wakes_ = s.flag("wakes", false);
         sink_ = s.flag("sink", false);
         hashes_ = s.flag("hashes", true);
         plain_ = s.flag("plain", false);
@@ -121,6 +134,12 @@ public:
         if (static_cast<i64>(env.epoch()) == no_device_epoch_) {
             last_ms_ = 200;
             throw device_error("the first kernels failed, as told");
+        }
+        if (wakes_) {
+            last_ms_ = 50;
+            waker_ = std::thread([this] {
+                for (; !ends_.load(); sleep_ms(1)) env_->wake();
+            });
         }
         for (u32 lane = 0; lane < env.in_flight(); ++lane) seen_.push_back(std::make_unique<u64>(0));
     }
@@ -230,8 +249,10 @@ private:
     u32 finish_threads_ = 1;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_every_ = 0, die_incarnations_ = 0,
         no_device_epoch_ = -1, wild_write_at_ = -1, last_ms_ = 0, ends_at_ = -1;
-    bool wild_write_in_process_ = false;
-    const carousel::environment* env_ = nullptr;
+    bool wild_write_in_process_ = false, wakes_ = false;
+    carousel::environment* env_ = nullptr;
+    std::atomic<bool> ends_{false};
+    std::thread waker_;
     std::vector<std::unique_ptr<u64>> seen_;
 };
 

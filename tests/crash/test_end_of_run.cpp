@@ -43,6 +43,16 @@ TEST_CASE("Ctrl-C and `carousel down` deliver every frame that was begun, then e
     CHECK(run.leftovers() == "");
 }
 
+TEST_CASE("a thread of a stage may wake its runner until the stage is destroyed") {
+    run_fixture run;
+    run.start(run.pipeline("wakes", number_pipeline("wakes", "fps = 500\n", "wakes = true\n")),
+              {"--frames", "20"});
+    CHECK(run.wait(20) == 0);
+    CHECK_THAT(run.log(), contains("destroyed before its runner") && !contains("destroyed after its runner"));
+    CHECK_THAT(run.log(), !contains("SIGSEGV"));
+    CHECK(run.report()["restarts"] == 0);
+}
+
 TEST_CASE("a source that needs twenty seconds for a frame learns at once that the run stops or ended") {
     const bool stopped = GENERATE(true, false);
     run_fixture run;

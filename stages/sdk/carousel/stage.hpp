@@ -298,6 +298,7 @@ private:
 /// Base class of a stage: derive from it and pass the class to stage_main().
 class stage {
 public:
+    /// The environment of prepare() can be used until this destructor has returned.
     virtual ~stage() = default;
     /// Returns what the stage reads and writes with these settings and inputs. Throws config_error or
     /// settings_error for what the user can correct. Called in any process; see the beginning of this file.
