@@ -1,4 +1,4 @@
-// The PLY reader. Formula of the format: Greg Turk, "The PLY Polygon File Format", 1994.
+// The PLY reader. Source of the format: Greg Turk, "The PLY Polygon File Format", 1994.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -78,7 +78,7 @@ public:
             for (const ply_property& p : element.properties)
                 smallest +=
                     header_.encoding == ply_encoding::ascii ? 1 : size_of(p.is_list ? p.count_type : p.type);
-            if (element.count * smallest > values_.bytes_left()) throw std::runtime_error("it ends early");
+            if (element.count * smallest > values_.bytes_left()) throw std::runtime_error(ply_ends_early);
             if (element.name == "vertex")
                 read_vertices(element);
             else if (element.name == "face")
@@ -86,9 +86,8 @@ public:
             else
                 skip(element);
         }
-        if (corners_.empty())
-            throw std::runtime_error(points_.empty() ? "it has no vertices"
-                                                     : "it has only points: nothing can be rendered");
+        if (points_.empty()) throw std::runtime_error("it has no vertices: export a mesh");
+        if (corners_.empty()) refuse_without_faces();
         for (const u32 c : corners_)
             if (c >= points_.size())
                 throw std::runtime_error(
@@ -103,6 +102,18 @@ private:
         if (!(std::abs(x) <= 3e38))
             throw std::runtime_error("a number is not finite, or out of the range of a float");
         return x;
+    }
+
+    [[noreturn]] void refuse_without_faces() const {
+        constexpr std::size_t most_names = 8;
+        std::string names;
+        for (std::size_t i = 0; i < std::min(header_.elements.size(), most_names); ++i)
+            names += (i > 0 ? ", " : "") + header_.elements[i].name.substr(0, 40);
+        if (header_.elements.size() > most_names) names += " ...";
+        throw std::runtime_error(
+            fmt::format("it has no \"face\" with 3 or more corners, only these elements: {}; export it with "
+                        "triangles or polygons as elements \"face\" with a list \"vertex_indices\"",
+                        names));
     }
 
     void skip(const ply_element& element) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -112,6 +114,12 @@ ply_header parse_ply_header(std::string_view file) {
         } else if (keyword == "element") {
             ply_element element;
             element.name = take_word(line);
+            // A second one would make the arrays of the vertices differ in length.
+            if ((element.name == "vertex" || element.name == "face") &&
+                std::any_of(out.elements.begin(), out.elements.end(),
+                            [&](const ply_element& e) { return e.name == element.name; }))
+                refuse(fmt::format("line {}: a second element {}; merge it with the first one", number,
+                                   element.name));
             const std::string_view count = take_word(line);
             const auto [stop, failed] =
                 std::from_chars(count.data(), count.data() + count.size(), element.count);
@@ -128,25 +136,34 @@ ply_header parse_ply_header(std::string_view file) {
             refuse(fmt::format("line {}: unknown keyword \"{}\"", number, keyword.substr(0, 40)));
         }
     }
-    if (!has_format) refuse("its header names no format");
+    if (!has_format)
+        refuse("its header names no format: add the line \"format ascii 1.0\", or export it again");
     out.bytes = static_cast<std::size_t>(rest.data() - file.data());
     return out;
 }
 
 f64 ply_values::next_word() {
     const std::string_view word = take_word(rest_);
-    if (word.empty()) refuse("it ends early");
+    if (word.empty()) refuse(ply_ends_early);
+    // from_chars knows no plus sign.
+    const bool has_plus = word.size() > 1 && word[0] == '+' && word[1] != '-';
+    const char* const first = word.data() + (has_plus ? 1 : 0);
     f64 value = 0;
-    const auto [stop, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (failed != std::errc() || stop != word.data() + word.size())
-        refuse(fmt::format("\"{}\" is not a number", word.substr(0, 40)));
+    const auto [stop, failed] = std::from_chars(first, word.data() + word.size(), value);
+    const bool is_whole = stop == word.data() + word.size();
+    if (failed == std::errc::result_out_of_range && is_whole) {
+        // from_chars reports too large and too small numbers alike; too small ones are 0.
+        if (std::isfinite(std::strtod(std::string(first, stop).c_str(), nullptr))) return 0;
+        refuse(fmt::format("\"{}\" is out of the range of a float", word.substr(0, 40)));
+    }
+    if (failed != std::errc() || !is_whole) refuse(fmt::format("\"{}\" is not a number", word.substr(0, 40)));
     return value;
 }
 
 f64 ply_values::next(ply_type type) {
     if (encoding_ == ply_encoding::ascii) return next_word();
     const u32 size = size_of(type);
-    if (rest_.size() < size) refuse("it ends early");
+    if (rest_.size() < size) refuse(ply_ends_early);
     const char* const at = rest_.data();
     rest_.remove_prefix(size);
     const bool swap = encoding_ == ply_encoding::big_endian;

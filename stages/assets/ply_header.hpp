@@ -36,6 +36,10 @@ struct ply_header {
     std::size_t bytes = 0;  ///< length of the header
 };
 
+/// The reason for refusing a file that is shorter than its header promises.
+inline constexpr const char* ply_ends_early =
+    "it ends early: its header promises more elements; copy or export it again";
+
 /// Throws std::runtime_error with the reason, without the file's name.
 [[nodiscard]] ply_header parse_ply_header(std::string_view file);
 

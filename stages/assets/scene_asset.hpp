@@ -105,7 +105,7 @@ struct asset_camera {
     bool perspective = true;
     f32 fov_y = 0;                        ///< radians
     f32 aspect = 0;                       ///< width / height; 0: that of the picture
-    f32 near = 0, far = 0;                /// far 0: unlimited
+    f32 near = 0, far = 0;                ///< far 0: unlimited
     f32 half_width = 0, half_height = 0;  ///< orthographic only
 };
 

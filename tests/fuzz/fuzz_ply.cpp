@@ -15,6 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         test::require(p.normals.size() == p.positions.size(), "each vertex has a normal");
         test::require(p.colors.empty() || p.colors.size() == 4 * p.vertex_count(),
                       "each vertex has a colour");
+        for (const auto& set : p.coordinates)
+            test::require(set.empty() || set.size() == 2 * p.vertex_count(), "each vertex has coordinates");
     } catch (const config_error& e) {
         const std::string message = e.what();
         test::require(message.size() > 10 && message.find('\n') == std::string::npos,

@@ -124,6 +124,33 @@ TEST_CASE("invalid PLY files are refused with the reason") {
     CHECK_THROWS_WITH(read_text_ply(corners + "3 0 1 4\n"), contains("names vertex 4, but the file has 4"));
     CHECK_THROWS_WITH(read_text_ply(corners + "3 0 1 -1\n"), contains("face 0 names vertex -1"));
     CHECK_THROWS_WITH(read_text_ply(corners + "3 0 1 x\n"), contains("\"x\" is not a number"));
-    CHECK_THROWS_WITH(read_text_ply(corners + "2 0 1\n"), contains("only points"));
+    CHECK_THROWS_WITH(read_text_ply(corners + "2 0 1\n"),
+                      contains("no \"face\" with 3 or more corners") && contains("vertex, face; export"));
+    const std::string strips =
+        "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float "
+        "z\nelement tristrips 1\nproperty list int int vertex_indices\nend_header\n0 0 0\n3 0 0 0\n";
+    CHECK_THROWS_WITH(read_text_ply(strips), contains("vertex, tristrips; export"));
     CHECK_THROWS_WITH(read_ply("/absent/m.ply"), contains("/absent/m.ply"));
+}
+
+TEST_CASE("a second element vertex or face of a PLY file is refused by line") {
+    std::string file = corners + "3 0 1 2\n";
+    const auto end = file.find("element face");
+    file.insert(end, "element vertex 4\nproperty float x\nproperty float y\nproperty float z\n");
+    CHECK_THROWS_WITH(read_text_ply(file), contains("line 8: a second element vertex"));
+    file = corners + "3 0 1 2\n";
+    file.insert(file.find("end_header"), "element face 1\nproperty list uchar int vertex_indices\n");
+    CHECK_THROWS_WITH(read_text_ply(file), contains("line 10: a second element face"));
+}
+
+TEST_CASE("numbers of a PLY file may have a plus sign, and too small ones are 0") {
+    std::string file = corners + "3 0 1 2\n";
+    file.replace(file.find("1 1 0"), 5, "+1.5 1 -1e-400");
+    const asset_primitive p = read_text_ply(file).meshes[0].primitives[0];
+    CHECK(p.positions[6] == 1.5F);
+    CHECK(p.positions[8] == 0);
+    file.replace(file.find("-1e-400"), 7, "-1e+400");
+    CHECK_THROWS_WITH(read_text_ply(file), contains("\"-1e+400\" is out of the range of a float"));
+    file.replace(file.find("-1e+400"), 7, "+-1");
+    CHECK_THROWS_WITH(read_text_ply(file), contains("\"+-1\" is not a number"));
 }
