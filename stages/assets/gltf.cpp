@@ -119,7 +119,12 @@ void gltf_reader::visit_nodes() {
         const visit v = open.back();
         open.pop_back();
         if (v.node >= seen.size()) {
-            root.refuse(fmt::format("something names node {}, but the file has {}", v.node, seen.size()));
+            const bool is_child = v.parent != no_index, in_scene = root.count("scenes") > 0;
+            const gltf_value from = is_child   ? root.at("nodes", v.parent)
+                                    : in_scene ? root.at("scenes", root.integer_or("scene", 0, 0, UINT32_MAX))
+                                               : root;
+            from.refuse(fmt::format("it names node {}{}, but the file has {}", v.node,
+                                    is_child ? " as a child" : "", seen.size()));
         }
         const gltf_value node = root.at("nodes", v.node);
         if (seen[v.node]) {

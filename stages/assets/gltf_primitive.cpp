@@ -49,8 +49,9 @@ enum mode : u64 { triangles = 4, strip = 5, fan = 6 };
 std::vector<u32> as_triangles(const std::vector<u32>& list, u64 kind, const gltf_value& primitive) {
     const u64 n = list.size();
     if (n < 3 || (kind == triangles && n % 3 != 0)) {
-        primitive.refuse(fmt::format("{} corners make no {}", n,
-                                     kind == triangles ? "list of triangles" : "strip or fan"));
+        primitive.refuse(fmt::format("it has {} corners; {}", n,
+                                     kind == triangles ? "a list of triangles needs a multiple of 3"
+                                                       : "a strip or fan of triangles needs 3 or more"));
     }
     if (kind == triangles) {
         return list;

@@ -363,13 +363,16 @@ TEST_CASE("indices and offsets outside the file are refused with their place") {
     CHECK_THAT(refusal_with([](auto& b) {
                    b.template indices<u8>({0, 1});
                }),
-               contains("2 corners make no list of triangles"));
+               contains("it has 2 corners; a list of triangles needs a multiple of 3"));
     CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][3]["componentType"] = 5126; }),
                contains("accessors[3]") || contains("not whole numbers"));
     CHECK_THAT(refusal_with([](auto& b) { b.root["scene"] = 7; }), contains("\"scene\" = 7"));
     CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["mesh"] = 3; }),
                contains("number 3 of the meshes"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["children"] = {5}; }), contains("node 5"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["children"] = {5}; }),
+               contains("nodes[0]: it names node 5 as a child, but the file has 1"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["scenes"][0]["nodes"] = {7}; }),
+               contains("scenes[0]: it names node 7, but the file has 1"));
     CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["children"] = {0}; }),
                contains("nodes[0]") && contains("tree"));
     CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"] = "none"; }),
