@@ -15,15 +15,40 @@ namespace {
 using nlohmann::json;
 using namespace carousel::stages;
 
+struct box {
+    f64 low[3], high[3];
+};
+
+/// The box of a primitive that has positions.
+box box_of(const asset_primitive& p) {
+    box out{};
+    for (std::size_t k = 0; k < 3; ++k) {
+        out.low[k] = out.high[k] = p.positions[k];
+        for (std::size_t i = k; i < p.positions.size(); i += 3) {
+            out.low[k] = std::min<f64>(out.low[k], p.positions[i]);
+            out.high[k] = std::max<f64>(out.high[k], p.positions[i]);
+        }
+    }
+    return out;
+}
+
+/// Transforms the corners of boxes and not all vertices, because a small file can show a large mesh very
+/// often.
 void add_bounds(json& info, const scene_asset& asset) {
     constexpr f64 infinity = std::numeric_limits<f64>::infinity();
     f64 low[3] = {infinity, infinity, infinity}, high[3] = {-infinity, -infinity, -infinity};
     const std::vector<affine> world = asset.world_transforms();
-    const auto extend = [&](const asset_mesh& mesh, const affine& at) {
-        for (const asset_primitive& p : mesh.primitives) {
-            for (std::size_t i = 0; i + 2 < p.positions.size(); i += 3) {
-                const f64 from[3] = {p.positions[i], p.positions[i + 1], p.positions[i + 2]};
-                f64 to[3];
+    std::vector<std::vector<box>> boxes;
+    for (const asset_mesh& mesh : asset.meshes) {
+        boxes.emplace_back();
+        for (const asset_primitive& p : mesh.primitives)
+            if (!p.positions.empty()) boxes.back().push_back(box_of(p));
+    }
+    const auto extend = [&](u32 mesh, const affine& at) {
+        for (const box& b : boxes[mesh]) {
+            for (u32 corner = 0; corner < 8; ++corner) {
+                f64 from[3], to[3];
+                for (u32 k = 0; k < 3; ++k) from[k] = (corner >> k & 1U) != 0 ? b.high[k] : b.low[k];
                 at.point(from, to);
                 for (std::size_t k = 0; k < 3; ++k) {
                     low[k] = std::min(low[k], to[k]);
@@ -35,9 +60,8 @@ void add_bounds(json& info, const scene_asset& asset) {
     for (const u32 i : asset.preorder()) {
         const asset_node& node = asset.nodes[i];
         if (node.mesh == no_index) continue;
-        if (node.instances.empty()) extend(asset.meshes[node.mesh], world[i]);
-        for (const affine& instance : node.instances)
-            extend(asset.meshes[node.mesh], world[i].times(instance));
+        if (node.instances.empty()) extend(node.mesh, world[i]);
+        for (const affine& instance : node.instances) extend(node.mesh, world[i].times(instance));
     }
     info["low"] = low;
     info["high"] = high;
@@ -137,7 +161,10 @@ std::string mesh_info_text(const json& info) {
         any = true;
         out += "  " + feature.at("text").get<std::string>() + "\n";
     }
-    if (!any) out += "The picture shows everything that the file contains.\n";
+    const json& images = info.at("images");
+    const bool complete =
+        std::none_of(images.begin(), images.end(), [](const json& i) { return i.contains("error"); });
+    if (!any && complete) out += "The picture shows everything that the file contains.\n";
     return out;
 }
 

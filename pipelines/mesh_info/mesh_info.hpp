@@ -10,7 +10,8 @@ namespace carousel::supervisor {
 
 /// Reads a file. Throws config_error if it cannot be read as a scene. Keys: "file", "nodes", "meshes",
 /// "primitives", "triangles", "vertices", "materials", "textures", "skins", "morph_targets", "animations",
-/// "cameras", "lights", "instances"; "low" and "high", the corners of the bounding box in the file's units;
+/// "cameras", "lights", "instances"; "low" and "high", the corners of a box around the boxes of
+/// all primitives, in the file's units;
 /// "images", each with "name" and either "width" and "height" or "error"; "features", each with "feature",
 /// "count", "shown" and "text".
 [[nodiscard]] nlohmann::json mesh_info(const std::filesystem::path& file);

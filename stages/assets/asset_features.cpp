@@ -45,6 +45,16 @@ shown_parts parts_of(const scene_asset& asset) {
     return out;
 }
 
+/// True if the reflectance differs from that of plain glTF. A matt material without any, which an OBJ file
+/// has by default, is shown as it is.
+bool has_specular_factors(const asset_material& m) {
+    const auto all = [&](f32 x) {
+        return std::all_of(std::begin(m.specular), std::end(m.specular), [x](f32 s) { return s == x; });
+    };
+    const bool matt = m.roughness == 1 && m.metallic == 0;
+    return !m.unlit && !all(1) && !(all(0) && matt);
+}
+
 bool emits(const asset_material& m) {
     return m.emissive_strength > 0 && (m.emissive[0] > 0 || m.emissive[1] > 0 || m.emissive[2] > 0);
 }
@@ -58,7 +68,7 @@ public:
         of_textures();
         const auto& omitted = asset_.omitted;
         add(asset_feature::animations, asset_.animations.size(), "animation is", "animations are",
-            "not played: the scene stands still");
+            "not played");
         add(asset_feature::cameras, asset_.cameras.size(), "camera of the file is", "cameras of the file are",
             "not used: the frame parameters have the camera");
         add(asset_feature::lights, asset_.lights.size(), "light of the file is", "lights of the file are",
@@ -132,6 +142,9 @@ private:
             asset_feature::specular, [](m a) { return a.has_specular_texture; },
             "has a specular or reflection map, which is not shown",
             "have specular or reflection maps, which are not shown");
+        add_materials(asset_feature::specular_factors, has_specular_factors,
+                      "has a specular colour or an index of refraction, which is not shown",
+                      "have specular colours or indices of refraction, which are not shown");
         add_materials(
             asset_feature::transmission, [](m a) { return a.transmission > 0; },
             "lets light pass and is drawn opaque", "let light pass and are drawn opaque");
@@ -211,6 +224,8 @@ const char* name_of(asset_feature feature) noexcept {
             return "skins";
         case asset_feature::specular:
             return "specular";
+        case asset_feature::specular_factors:
+            return "specular_factors";
         case asset_feature::transmission:
             return "transmission";
         case asset_feature::unlit:

@@ -31,6 +31,7 @@ enum class asset_feature : u8 {
     points_and_lines,
     skins,
     specular,
+    specular_factors,
     transmission,
     unlit,
     vertex_colors,

@@ -52,6 +52,16 @@ class MeshInfo(unittest.TestCase):
         self.assertIn("Not in the picture:\n  1 skin is not animated: ", text)
         _, text, _ = mesh_info(os.path.join(self.folder, "plain.gltf"))
         self.assertIn("The picture shows everything that the file contains.", text)
+        with open(os.path.join(self.folder, "base_color.gltf"), encoding="utf-8") as file:
+            model = json.load(file)
+        model["images"] = [{"uri": "absent.png"}]
+        path = os.path.join(self.folder, "no_image.gltf")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(model, file)
+        code, text, _ = mesh_info(path)
+        self.assertEqual(code, 0)
+        self.assertIn("absent.png", text)
+        self.assertNotIn("shows everything", text)
 
     def test_a_file_that_cannot_be_read_is_one_error_message(self):
         path = os.path.join(self.folder, "broken.ply")

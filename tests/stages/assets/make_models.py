@@ -154,6 +154,8 @@ MODELS = {
     "normal_maps": (of_texture("normalTexture"), "normal_maps"),
     "occlusion_maps": (of_texture("occlusionTexture"), "occlusion_maps"),
     "skins": (skin, "skins"),
+    "specular_color": (extension("KHR_materials_specular", specularColorFactor=[1, 0.5, 0]), "specular_factors"),
+    "index_of_refraction": (extension("KHR_materials_ior", ior=1.2), "specular_factors"),
     "transmission": (extension("KHR_materials_transmission", transmissionFactor=0.5), "transmission"),
     "unlit": (extension("KHR_materials_unlit"), "unlit"),
     "vertex_colors": (lambda m: m.attribute("COLOR_0", m.accessor("f", [1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1], "VEC3")), "vertex_colors"),
