@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "shm/sealed_memory.hpp"
 #include "stages/assets/gltf_reader.hpp"
 #include "stages/assets/scene_files.hpp"
 #include "stages/sdk/configuration.hpp"
@@ -40,12 +41,16 @@ void read_transform(asset_node& to, const gltf_value& node) {
 
 }  // namespace
 
-gltf_reader::gltf_reader(const std::filesystem::path& path) : document_(path) { asset_.name = path.string(); }
+gltf_reader::gltf_reader(const std::filesystem::path& path, u64 most_bytes) : document_(path, most_bytes) {
+    asset_.name = path.string();
+}
 
 bool gltf_reader::optional_part(const std::function<void()>& read) {
     try {
         read();
         return true;
+    } catch (const gltf_too_large&) {
+        throw;
     } catch (const settings_error& e) {
         if (asset_.omitted.invalid++ == 0) asset_.omitted.first_invalid = e.what();
         return false;
@@ -189,7 +194,9 @@ void gltf_reader::read_instances(asset_node& to, const gltf_value& node) {
         count = from.count();
         part[k] = from.values();
     }
+    document_.charge(attributes.place(), count * sizeof(affine));
     std::vector<affine> instances;
+    instances.reserve(count);
     for (u64 i = 0; i < count; ++i) {
         f64 t[3] = {0, 0, 0}, q[4] = {0, 0, 0, 1}, s[3] = {1, 1, 1}, length = 0;
         for (u64 k = 0; k < 3; ++k) {
@@ -270,9 +277,10 @@ void gltf_reader::note_extensions() {
     }
 }
 
-scene_asset read_gltf(const std::filesystem::path& path) {
+scene_asset read_gltf(const std::filesystem::path& path, std::optional<u64> most_bytes) {
     try {
-        return gltf_reader(path).read();
+        // The other half is for the meshes and textures that are made of the scene.
+        return gltf_reader(path, most_bytes.value_or(shm::available_host_bytes() / 2)).read();
     } catch (const std::bad_alloc&) {
         throw settings_error("mesh",
                              fmt::format("{}: the mesh needs more memory than there is", path.string()));

@@ -29,7 +29,8 @@ constexpr u64 most_zeros = u64{1} << 24U;
 }  // namespace
 
 gltf_accessor::gltf_accessor(gltf_document& document, const gltf_value& from, const char* key,
-                             std::initializer_list<std::string_view> types) {
+                             std::initializer_list<std::string_view> types)
+    : document_(&document) {
     const gltf_value a = document.referred(from, key, "accessors");
     place_ = a.place();
     key_ = key;
@@ -88,6 +89,7 @@ void gltf_accessor::open_view(gltf_document& document, const gltf_value& a) {
 
 void gltf_accessor::apply_sparse(gltf_document& document, const gltf_value& a, const gltf_value& sparse) {
     const u64 element = u64{size_} * components_, changed = sparse.integer("count", 1, count_);
+    document.charge(place_, count_ * element);
     std::vector<std::byte> all(count_ * element);
     for (u64 i = 0; !bytes_.empty() && i < count_; ++i)
         std::memcpy(all.data() + i * element, bytes_.data() + i * stride_, element);
@@ -147,6 +149,7 @@ u32 gltf_accessor::index(u64 i) const {
 }
 
 std::vector<f32> gltf_accessor::values() const {
+    document_->charge(place_, count_ * components_ * sizeof(f32));
     std::vector<f32> out(count_ * components_);
     for (u64 i = 0; i < count_; ++i) {
         for (u32 k = 0; k < components_; ++k) {

@@ -21,7 +21,7 @@ public:
     /// Component `k` < components() of element `i` < count(); a normalised integer is returned as a number in
     /// -1..1 or 0..1. May be NaN.
     [[nodiscard]] f64 value(u64 i, u32 k) const;
-    /// All components of all elements. Refuses numbers that are not finite.
+    /// All components of all elements. Refuses numbers that are not finite. Charges the document.
     [[nodiscard]] std::vector<f32> values() const;
     /// Element `i` < count() of a list of indices. Requires a call of require_indices() first.
     [[nodiscard]] u32 index(u64 i) const;
@@ -35,6 +35,7 @@ private:
     /// Copies the elements and replaces those that the sparse part lists.
     void apply_sparse(gltf_document& document, const gltf_value& accessor, const gltf_value& sparse);
 
+    gltf_document* document_;
     std::vector<std::byte> own_;  ///< elements of a sparse accessor
     std::span<const std::byte> bytes_;
     std::string place_, key_;

@@ -118,10 +118,22 @@ texture_transform texture_transform_of(const gltf_value& texture_info, u64& text
     return out;
 }
 
-gltf_document::gltf_document(const std::filesystem::path& path) : path_(path) {
+gltf_document::gltf_document(const std::filesystem::path& path, u64 most_bytes)
+    : path_(path), most_bytes_(most_bytes) {
     read_container(read_bytes(root(), path));
     check_head();
     buffers_.resize(root().count("buffers"));
+}
+
+void gltf_document::charge(const std::string& place, u64 bytes) {
+    if (bytes > most_bytes_ - charged_bytes_)
+        throw gltf_too_large(
+            "mesh",
+            fmt::format("{}: with it, the file expands to more than the {:.1f} MiB of memory that it may "
+                        "use (data counts once for each part that names it); export a smaller file, or "
+                        "free memory",
+                        place, static_cast<f64>(most_bytes_) / 1048576.0));
+    charged_bytes_ += bytes;
 }
 
 void gltf_document::read_container(std::vector<std::byte> bytes) {
@@ -240,6 +252,7 @@ const std::vector<std::byte>& gltf_document::buffer(u64 i) {
     } else {
         bytes = read_bytes(b, sibling_path(b, uri));
     }
+    charge(b.place(), bytes.size());
     if (bytes.size() < length) {
         b.refuse(fmt::format("it should have {} bytes, but there are {}", length, bytes.size()));
     }
@@ -266,6 +279,9 @@ std::span<const std::byte> gltf_document::view(const gltf_value& buffer_view) {
     if (!compressed || !gltf_compression::has_meshopt) return raw_view(buffer_view);
     const auto known = decompressed_.find(buffer_view.place());
     if (known != decompressed_.end()) return known->second;
+    const u64 named =
+        compressed->integer("count", 1, u64{1} << 31U) * compressed->integer("byteStride", 1, 256);
+    charge(compressed->place(), std::min(named, gltf_compression::most_decompressed));
     auto bytes = gltf_compression::decompress_view(*compressed, raw_view(*compressed));
     return decompressed_[buffer_view.place()] = std::move(bytes);
 }
@@ -276,6 +292,7 @@ picture gltf_document::image(const gltf_value& image) {
     const std::string uri = image.text_or("uri", "");
     if (uri.empty()) {
         const auto bytes = view(referred(image, "bufferView", "bufferViews"));
+        charge(image.place(), bytes.size());
         p.bytes.assign(bytes.begin(), bytes.end());
     } else if (is_data_uri(uri)) {
         auto decoded = decode_data_uri(uri);

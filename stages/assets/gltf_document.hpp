@@ -15,6 +15,7 @@
 #include "core/types.hpp"
 #include "stages/assets/affine.hpp"
 #include "stages/assets/texture.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 
@@ -75,10 +76,22 @@ inline constexpr f64 largest_float = 3e38;
 /// Sets `out` if the key is present. Refuses another count, and numbers outside the range of a float.
 void read_floats(const gltf_value& from, const char* key, std::span<f32> out);
 
+/// The file needs too much memory. Unlike other refusals, it holds for optional parts too: otherwise the free
+/// memory would decide which parts a picture shows.
+class gltf_too_large : public settings_error {
+public:
+    using settings_error::settings_error;
+};
+
 class gltf_document {
 public:
     /// Reads the file and checks its version and extensions. Throws settings_error for the key "mesh".
-    explicit gltf_document(const std::filesystem::path& path);
+    /// `most_bytes` limits what charge() counts.
+    gltf_document(const std::filesystem::path& path, u64 most_bytes);
+
+    /// Counts `bytes` that the part of the file at `place` expands to, before they are allocated. Throws
+    /// gltf_too_large if the file exceeds its limit by them.
+    void charge(const std::string& place, u64 bytes);
 
     /// True if the reader reads the extension. Pictures need not show what it specifies.
     [[nodiscard]] static bool is_supported(std::string_view extension);
@@ -102,6 +115,7 @@ private:
     [[nodiscard]] std::filesystem::path sibling_path(const gltf_value& from, const std::string& uri) const;
 
     std::filesystem::path path_;
+    u64 most_bytes_, charged_bytes_ = 0;
     nlohmann::json json_;
     std::vector<std::byte> chunk_;                                ///< BIN chunk of a .glb
     std::vector<std::optional<std::vector<std::byte>>> buffers_;  ///< buffers read so far

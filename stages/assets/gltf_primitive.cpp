@@ -99,6 +99,7 @@ std::vector<f32> gltf_attributes::read(const std::string& key,
             primitive_.refuse(fmt::format("the compressed {} has {} components", key, from.components));
         if (!std::all_of(from.values.begin(), from.values.end(), [](f32 x) { return std::isfinite(x); }))
             primitive_.refuse(fmt::format("the compressed {} is not finite", key));
+        document_.charge(primitive_.place(), from.values.size() * sizeof(f32));
         return from.values;
     }
     const gltf_accessor from(document_, json_, key.c_str(), types);
@@ -114,9 +115,13 @@ u32 gltf_attributes::components(const std::string& key) const {
 }
 
 std::vector<u32> gltf_attributes::indices() const {
-    if (compressed_) return indices_;
+    if (compressed_) {
+        document_.charge(primitive_.place(), indices_.size() * sizeof(u32));
+        return indices_;
+    }
     std::vector<u32> out;
     if (primitive_.integer_or("indices", UINT32_MAX, 0, UINT32_MAX) == UINT32_MAX) {
+        document_.charge(primitive_.place(), vertex_count_ * sizeof(u32));
         for (u64 i = 0; i < vertex_count_; ++i) {
             out.push_back(static_cast<u32>(i));
         }
@@ -124,6 +129,7 @@ std::vector<u32> gltf_attributes::indices() const {
     }
     const gltf_accessor indices(document_, primitive_, "indices", {"SCALAR"});
     indices.require_indices(primitive_);
+    document_.charge(primitive_.place(), indices.count() * sizeof(u32));
     out.reserve(indices.count());
     for (u64 i = 0; i < indices.count(); ++i) {
         out.push_back(indices.index(i));
@@ -180,13 +186,16 @@ std::optional<asset_primitive> gltf_reader::read_primitive(const gltf_value& pri
     }
     while (!p.coordinates.empty() && p.coordinates.back().empty()) p.coordinates.pop_back();
     // A compressed strip is decompressed into separate triangles.
-    p.indices = as_triangles(attributes.indices(), attributes.compressed() ? triangles : kind, primitive);
+    const u64 listed = attributes.compressed() ? u64{triangles} : kind;
+    const std::vector<u32> list = attributes.indices();
+    document_.charge(primitive.place(), list.size() * sizeof(u32) * (listed == triangles ? 1 : 3));
+    p.indices = as_triangles(list, listed, primitive);
     read_optional_attributes(p, primitive, attributes);
     read_targets(p, primitive);
     return p;
 }
 
-void gltf_reader::read_optional_attributes(asset_primitive& to, const gltf_value&,
+void gltf_reader::read_optional_attributes(asset_primitive& to, const gltf_value& primitive,
                                            const gltf_attributes& from) {
     if (from.has("TANGENT") && !to.normals.empty())
         optional_part([&] { to.tangents = from.read("TANGENT", {"VEC4"}); });
@@ -194,6 +203,8 @@ void gltf_reader::read_optional_attributes(asset_primitive& to, const gltf_value
         optional_part([&] {
             const std::vector<f32> given = from.read("COLOR_0", {"VEC3", "VEC4"});
             const u32 components = from.components("COLOR_0");
+            document_.charge(primitive.place(), from.vertex_count() * 4 * sizeof(f32));
+            to.colors.reserve(from.vertex_count() * 4);
             for (u64 i = 0; i < from.vertex_count(); ++i) {
                 const f32* const c = &given[i * components];
                 to.colors.insert(to.colors.end(), {c[0], c[1], c[2], components == 4 ? c[3] : 1.0F});
@@ -209,6 +220,10 @@ void gltf_reader::read_optional_attributes(asset_primitive& to, const gltf_value
             joints[groups] = from.read(key, {"VEC4"});
             weights[groups] = from.read(weight, {"VEC4"});
         }
+        const u64 influences = from.vertex_count() * 4 * groups;
+        document_.charge(primitive.place(), influences * (sizeof(u16) + sizeof(f32)));
+        to.joints.reserve(influences);
+        to.weights.reserve(influences);
         for (u64 i = 0; groups > 0 && i < from.vertex_count(); ++i) {
             for (std::size_t g = 0; g < groups; ++g) {
                 for (std::size_t k = 4 * i; k < 4 * i + 4; ++k) {

@@ -14,7 +14,7 @@ namespace carousel::stages {
 
 class gltf_reader {
 public:
-    explicit gltf_reader(const std::filesystem::path& path);
+    gltf_reader(const std::filesystem::path& path, u64 most_bytes);
     [[nodiscard]] scene_asset read();
 
 private:

@@ -3,6 +3,7 @@
 // throws settings_error for the key "mesh" with the file, the place and the reason.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,10 @@ namespace carousel::stages {
 /// reader does not know, files outside the folder of the glTF file. Other invalid parts are left out and
 /// counted (asset_omissions). Source of the rules: the glTF 2.0 specification, sections 3.6.2 (accessors),
 /// 3.7.2.1 (meshes), 3.7.4 (transformations).
-[[nodiscard]] scene_asset read_gltf(const std::filesystem::path& path);
+/// Refused too: a file that expands to more than `most_bytes`, because a few bytes may name any size, and any
+/// number of parts may name one accessor. Without a value: half of the memory that is available.
+[[nodiscard]] scene_asset read_gltf(const std::filesystem::path& path,
+                                    std::optional<u64> most_bytes = std::nullopt);
 
 /// Wavefront OBJ with its material libraries: one mesh, one primitive per material that a face uses.
 /// Polygons are converted to triangles that cover exactly the polygon, also if it is concave; missing normals

@@ -194,3 +194,70 @@ TEST_CASE("vertex colours, tangents, cameras, lights and instances are read") {
     CHECK(count_of(asset, asset_feature::lights) == 1);
     CHECK(count_of(asset, asset_feature::vertex_colors) == 1);
 }
+
+TEST_CASE("a small file that expands beyond its limit of memory is refused with the place") {
+    const auto read_within = [](const gltf_builder& b, u64 most_bytes) {
+        const scratch_folder folder;
+        return read_gltf(b.write(folder), most_bytes);
+    };
+    constexpr u64 limit = 20'000;
+    const auto too_large = contains("of memory that it may use");
+    CHECK_NOTHROW(read_within(square(), limit));
+    SECTION("morph targets") {
+        gltf_builder b = square();
+        const json target = {{"POSITION", b.primitive()["attributes"]["POSITION"]}};
+        b.primitive()["targets"] = json::array();
+        for (int i = 0; i < 1000; ++i) b.primitive()["targets"].push_back(target);
+        CHECK_THROWS_WITH(read_within(b, limit), too_large && contains("accessors[0]"));
+        CHECK(read_within(b, 100 * limit).meshes[0].primitives[0].targets.size() == 1000);
+    }
+    SECTION("primitives") {
+        gltf_builder b = square();
+        const json primitive = b.primitive();
+        for (int i = 0; i < 200; ++i) b.root["meshes"][0]["primitives"].push_back(primitive);
+        CHECK_THROWS_WITH(read_within(b, limit), too_large);
+        CHECK_NOTHROW(read_within(b, 100 * limit));
+    }
+    SECTION("a strip without indices") {
+        gltf_builder b = square();
+        b.positions(std::vector<f32>(3000, 1.0F));
+        b.primitive()["attributes"] = {{"POSITION", b.primitive()["attributes"]["POSITION"]}};
+        b.primitive()["mode"] = 5;
+        b.primitive().erase("indices");
+        // bytes: 12,320 of the buffer, 12,000 of positions, 4,000 and 12,000 of indices
+        CHECK_THROWS_WITH(read_within(b, 35'000), too_large && contains("primitives[0]"));
+        CHECK_NOTHROW(read_within(b, 45'000));
+    }
+    SECTION("animation channels") {
+        gltf_builder b = square();
+        const auto times = b.accessor(std::vector<f32>{0, 1, 2}, "SCALAR", 5126, 1);
+        const auto moves = b.accessor(std::vector<f32>(9, 1.0F), "VEC3", 5126, 3);
+        json channels = json::array();
+        for (int i = 0; i < 1000; ++i)
+            channels.push_back({{"sampler", 0}, {"target", {{"node", 0}, {"path", "translation"}}}});
+        b.root["animations"] = {
+            {{"samplers", {{{"input", times}, {"output", moves}}}}, {"channels", channels}}};
+        CHECK_THROWS_WITH(read_within(b, limit), too_large && contains("accessors["));
+        CHECK_NOTHROW(read_within(b, 100 * limit));
+    }
+    SECTION("instances of a sparse accessor without a buffer view") {
+        gltf_builder b = square();
+        const auto places = b.view(std::string(4, '\0')), values = b.view(std::string(12, '\0'));
+        b.root["accessors"].push_back({{"componentType", 5126},
+                                       {"type", "VEC3"},
+                                       {"count", 100},
+                                       {"sparse",
+                                        {{"count", 1},
+                                         {"indices", {{"bufferView", places}, {"componentType", 5125}}},
+                                         {"values", {{"bufferView", values}}}}}});
+        const json attributes = {{"TRANSLATION", b.root["accessors"].size() - 1}};
+        const json node = {{"mesh", 0},
+                           {"extensions", {{"EXT_mesh_gpu_instancing", {{"attributes", attributes}}}}}};
+        b.root["nodes"] = {node};
+        CHECK_NOTHROW(read_within(b, limit));  // 12,000 bytes for each node
+        b.root["nodes"].push_back(node);
+        b.root["scenes"][0]["nodes"] = {0, 1};
+        CHECK_THROWS_WITH(read_within(b, limit), too_large);
+        CHECK(read_within(b, 100 * limit).nodes[1].instances.size() == 100);
+    }
+}
