@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,13 @@ inline constexpr u64 most_decompressed = u64{1} << 30U;
 [[nodiscard]] std::vector<std::byte> decompress_view(const gltf_value& part,
                                                      std::span<const std::byte> bytes);
 
+/// An attribute that a primitive uses, with the meaning of its integers that the glTF accessor defines.
+struct draco_request {
+    std::string name;
+    u64 component_type = 5126;
+    bool normalized = false;
+};
+
 /// An attribute of a mesh that Draco has decompressed.
 struct draco_attribute {
     u32 components = 0;
@@ -44,10 +52,11 @@ struct draco_mesh {
     std::vector<u32> indices;  ///< three per triangle, each below vertex_count
 };
 
-/// Decompresses the mesh of a primitive. `part` is its extension; `wanted` names attributes, for which
-/// `attributes` receives one entry each, empty for those that the mesh lacks. Throws settings_error.
-[[nodiscard]] draco_mesh decompress_draco(const gltf_value& part, std::span<const std::byte> bytes,
-                                          const std::vector<std::string>& wanted,
+/// Decompresses the mesh of a primitive. `part` is its extension; for each of `wanted`, `attributes` receives
+/// one entry, empty for those that the mesh lacks. Charges the document. Throws settings_error.
+[[nodiscard]] draco_mesh decompress_draco(gltf_document& document, const gltf_value& part,
+                                          std::span<const std::byte> bytes,
+                                          const std::vector<draco_request>& wanted,
                                           std::vector<draco_attribute>& attributes);
 
 }  // namespace carousel::stages::gltf_compression

@@ -78,12 +78,20 @@ gltf_attributes::gltf_attributes(gltf_document& document, const gltf_value& prim
         vertex_count_ = gltf_accessor(document, json_, "POSITION", {"VEC3"}).count();
         return;
     }
-    std::vector<std::string> wanted = {"POSITION", "NORMAL", "TANGENT", "COLOR_0", "JOINTS_0", "WEIGHTS_0"};
-    for (u32 set = 0; set < 32; ++set) wanted.push_back(fmt::format("TEXCOORD_{}", set));
+    std::vector<std::string> names = {"POSITION", "NORMAL",    "TANGENT",  "COLOR_0",
+                                      "JOINTS_0", "WEIGHTS_0", "JOINTS_1", "WEIGHTS_1"};
+    for (u32 set = 0; set < 32; ++set) names.push_back(fmt::format("TEXCOORD_{}", set));
+    std::vector<gltf_compression::draco_request> wanted;
+    for (std::string& name : names) {
+        if (!json_.has(name.c_str())) continue;
+        const gltf_value accessor = document.referred(json_, name.c_str(), "accessors");
+        wanted.push_back({std::move(name), accessor.integer("componentType", 5120, 5126),
+                          accessor.flag_or("normalized", false)});
+    }
     std::vector<gltf_compression::draco_attribute> found;
     const auto bytes = document.view(document.referred(*draco, "bufferView", "bufferViews"));
-    auto mesh = gltf_compression::decompress_draco(*draco, bytes, wanted, found);
-    for (std::size_t k = 0; k < wanted.size(); ++k) decompressed_[wanted[k]] = std::move(found[k]);
+    auto mesh = gltf_compression::decompress_draco(document, *draco, bytes, wanted, found);
+    for (std::size_t k = 0; k < wanted.size(); ++k) decompressed_[wanted[k].name] = std::move(found[k]);
     vertex_count_ = mesh.vertex_count;
     indices_ = std::move(mesh.indices);
     compressed_ = true;

@@ -103,4 +103,52 @@ TEST_CASE("a primitive that Draco has compressed is read, and a damaged one is r
     b.root["bufferViews"][view]["byteLength"] = buffer.size() / 2;
     CHECK_THROWS_WITH(read(b), contains("compressed bytes are damaged"));
 }
+
+TEST_CASE("accessors define the integers of a Draco mesh, and joints have two groups") {
+    draco::TriangleSoupMeshBuilder builder;
+    builder.Start(1);
+    const draco::FaceIndex face(0);
+    const f32 corners[3][3] = {{-1, -1, 0}, {1, -1, 0}, {1, 1, 0}};
+    const u8 red[4] = {255, 0, 51, 255}, first[4] = {0, 1, 2, 3}, second[4] = {4, 5, 6, 7};
+    const f32 eighth[4] = {0.125F, 0.125F, 0.125F, 0.125F};
+    gltf_builder b;
+    b.square();
+    b.primitive()["attributes"] = nlohmann::json::object();
+    b.root["accessors"] = nlohmann::json::array();
+    std::vector<std::pair<const char*, int>> added;
+    const auto add = [&](const char* name, draco::GeometryAttribute::Type kind, int components, bool is_byte,
+                         const void* a, const void* c, const void* d, bool normalized) {
+        const auto type = is_byte ? draco::DT_UINT8 : draco::DT_FLOAT32;
+        const int number = builder.AddAttribute(kind, static_cast<i8>(components), type);
+        builder.SetAttributeValuesForFace(number, face, a, c, d);
+        added.emplace_back(name, number);
+        b.primitive()["attributes"][name] = b.root["accessors"].size();
+        b.root["accessors"].push_back({{"componentType", is_byte ? 5121 : 5126},
+                                       {"normalized", normalized},
+                                       {"count", 3},
+                                       {"type", components == 3 ? "VEC3" : "VEC4"}});
+    };
+    using attribute = draco::GeometryAttribute;
+    add("POSITION", attribute::POSITION, 3, false, corners[0], corners[1], corners[2], false);
+    add("COLOR_0", attribute::COLOR, 4, true, red, red, red, true);
+    add("JOINTS_0", attribute::GENERIC, 4, true, first, first, first, false);
+    add("JOINTS_1", attribute::GENERIC, 4, true, second, second, second, false);
+    add("WEIGHTS_0", attribute::GENERIC, 4, false, eighth, eighth, eighth, false);
+    add("WEIGHTS_1", attribute::GENERIC, 4, false, eighth, eighth, eighth, false);
+    const auto mesh = builder.Finalize();
+    draco::EncoderBuffer buffer;
+    REQUIRE(draco::Encoder().EncodeMeshToBuffer(*mesh, &buffer).ok());
+    nlohmann::json numbers;
+    for (const auto& [name, number] : added) numbers[name] = mesh->attribute(number)->unique_id();
+    b.primitive()["extensions"]["KHR_draco_mesh_compression"] = {
+        {"bufferView", b.view(std::string(buffer.data(), buffer.size()))}, {"attributes", numbers}};
+    b.primitive().erase("indices");
+    const asset_primitive p = read(b).meshes[0].primitives[0];
+    REQUIRE(p.colors.size() == 12);
+    CHECK((p.colors[0] == 1 && p.colors[1] == 0 && p.colors[2] == 0.2F));
+    REQUIRE(p.influences == 8);
+    CHECK(std::vector<u16>(p.joints.begin(), p.joints.begin() + 8) ==
+          std::vector<u16>{0, 1, 2, 3, 4, 5, 6, 7});
+    CHECK(p.weights[7] == 0.125F);
+}
 #endif
