@@ -1,9 +1,12 @@
 #include "core/errors.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <system_error>
+
+#include "core/resource_limit.hpp"
 
 namespace carousel {
 
@@ -19,8 +22,12 @@ void assertion_failed(const char* expression, const char* file, int line) noexce
 std::string unexpected_text(const std::exception& e) {
     if (dynamic_cast<const std::system_error*>(&e) != nullptr)  // includes std::filesystem::filesystem_error
         return std::string(e.what()) + ": refused by the operating system";
-    if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr)
-        return "out of memory: end other programs, or raise this process's limit (ulimit -v, its cgroup)";
+    if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
+        const std::string limited = no_memory_text(ENOMEM);
+        return limited != errno_text(ENOMEM)
+                   ? limited
+                   : "out of memory: end other programs, or raise the limit of this process's cgroup";
+    }
     return std::string(e.what()) + ": this is a bug in Carousel";
 }
 
