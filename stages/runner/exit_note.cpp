@@ -39,7 +39,7 @@ constexpr std::array fatal_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIG
 std::array<struct sigaction, fatal_signals.size()> handlers_before;
 std::atomic<pid_t> recording_thread{0};
 
-constexpr unsigned recording_s = 2;
+constexpr unsigned recording_s = 2, chained_s = 60;  // a sanitizer's report takes longer than a recording
 std::atomic<int> recorded_signal{0};
 
 void unblock(int signal) noexcept {
@@ -59,7 +59,7 @@ void unblock(int signal) noexcept {
 /// Ends this process by `signal`, after the handler that was installed before, if there was one. The signal
 /// is sent again with the same siginfo, so that this handler and the core file show the address.
 [[noreturn]] void end_by(int signal, siginfo_t* from) noexcept {
-    ::alarm(0);  // a sanitizer's report may take longer than a recording
+    ::alarm(chained_s);
     const auto send = [&] {
         const pid_t pid = ::getpid(), thread = static_cast<pid_t>(::syscall(SYS_gettid));
         if (from == nullptr || ::syscall(SYS_rt_tgsigqueueinfo, pid, thread, signal, from) != 0)
