@@ -254,6 +254,8 @@ class Spaces(unittest.TestCase):
     def test_processes_that_start_at_once_create_one_space_which_outlives_its_creator(self):
         text = ("import carousel, sys; space = carousel.Space('together', create=carousel.SpaceSize('8M'), wait=20); "
                 "pool = space.pool('p', 4096); print(space.nbytes, flush=True); sys.stdin.readline()")
+        with carousel.Space("at-once", create=carousel.SpaceSize("8M"), wait=0) as space:
+            self.assertEqual(space.nbytes, 8 << 20)
         children = [self.start(text) for _ in range(4)]
         self.assertEqual({child.stdout.readline() for child in children}, {f"{8 << 20}\n"})
         with carousel.Space("together") as space:

@@ -189,17 +189,19 @@ def _create(name, size, device, options):
     """Opens the space; starts a holder as often as there is none, because the last one may be ending."""
     deadline = float("inf") if options.wait_ns == c.NO_LIMIT else time.monotonic_ns() + options.wait_ns
     brief = c.SpaceOptions()
+    started = False
     while True:
         try:
             first = Handle(_open(name, brief), "space_close")
         except c.NoHolder:
-            if time.monotonic_ns() > deadline:
+            if started and time.monotonic_ns() > deadline:   # also with wait=0, a space is created
                 raise
         else:
             handle = _open(name, options)   # with `wait` for its primitives; `first` keeps the holder meanwhile
             first._close("space_close")
             return handle
         _start_holder(name, size, device)
+        started = True
         brief.wait_ns = 100_000_000   # it may be ending, or taking over
 
 
