@@ -155,7 +155,9 @@ void holder::find_again() {
         errno = 0;
         shm::unique_fd pidfd(is_elsewhere ? -1 : shm::open_pidfd(c.process));
         const bool has_ended = !pidfd && errno == ESRCH;  // not if a seccomp filter refuses the call
-        if (has_ended || c.state == entry_state::fenced) {
+        // A client that has left uses nothing any more; its exit can't be observed from another namespace.
+        const bool is_gone = is_elsewhere && has_left(r, k, c.epoch);
+        if (has_ended || is_gone || c.state == entry_state::fenced) {
             bury(k, c.epoch, !has_left(r, k, c.epoch), c.process.pid);
             continue;
         }

@@ -114,12 +114,13 @@ int open_pidfd(const process_id& id) noexcept {
     if (fd < 0) return -1;
     // The pid may have been reused since its start time was recorded. The pidfd pins the process, so the
     // start time is checked after the open.
-    if (const u64 found = start_time_of(fd, id.pid); found == 0 || found != id.start_time) {
-        ::close(fd);
-        errno = ESRCH;
-        return -1;
-    }
-    return fd;
+    const u64 found = start_time_of(id.pid);
+    const bool reaped = signal_pidfd(fd, 0) == ESRCH;
+    if (found == id.start_time && !reaped) return fd;
+    ::close(fd);
+    // If /proc can't be read, for want of descriptors or memory, the process may live.
+    errno = reaped || found != 0 ? ESRCH : EAGAIN;
+    return -1;
 }
 
 bool has_ended(int pidfd) noexcept { return (events_of(pidfd, POLLIN) & POLLIN) != 0; }

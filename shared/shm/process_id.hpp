@@ -27,7 +27,8 @@ struct process_id {
 [[nodiscard]] process_id this_process() noexcept;
 /// Returns false if the pid does not exist, belongs to a later process, or is a zombie.
 [[nodiscard]] bool is_alive(const process_id& id) noexcept;
-/// Opens a pidfd for exactly this process; -1 if it has ended (errno ESRCH) or the call is refused. CLOEXEC.
+/// Opens a pidfd for exactly this process; -1 if it has ended (errno ESRCH), or if that can't be found out.
+/// CLOEXEC.
 [[nodiscard]] int open_pidfd(const process_id& id) noexcept;
 /// Returns true if the process that the pidfd refers to has ended.
 [[nodiscard]] bool has_ended(int pidfd) noexcept;
