@@ -111,6 +111,7 @@ CAROUSEL_HD_INLINE void occlusion_pixel(const light_pass& p, u32 x, u32 y) {
     // The point is moved off the surface by the width of the filter, more where the light is grazing.
     const f32 slope = 1.0F - clamp_(dot(n, p.light), 0.0F, 1.0F);
     const clip_vertex c = to_clip(p.to_light.m, along(point, n, texel * fma_(slope, 3.5F, 1.5F)));
+    if (!(c.w > 0.0F)) return 1.0F;  // not in the light's view
     const f32 inverse = 1.0F / c.w;
     const f32 x = fma_(c.x * inverse, 0.5F, 0.5F) * side - 2.5F,
               y = fma_(-(c.y * inverse), 0.5F, 0.5F) * side - 2.5F;
