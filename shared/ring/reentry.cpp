@@ -134,7 +134,7 @@ void enter_frames(shm::control_block& fresh, const shm::control_block& old, cons
     for (u32 k = 0; k < kept.tail.size(); ++k) {
         shm::link_block& l = fresh.link[k];
         const u32 job = fresh.seat[fresh.stage[l.stage].first_seat].first_job;
-        // READY names the job that made the frame: a version that no job of this block has any more
+        // READY names the job that made the frame: a version that no job of this block has ever had
         const u64 version = job_word::of(load(fresh.job[job])).version - 1;
         l.tail.store(kept.tail[k], std::memory_order_relaxed);
         l.committed.store(kept.tail[k] + kept.slots[k].size() - fresh.first_ring_sequence,

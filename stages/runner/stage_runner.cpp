@@ -358,12 +358,13 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     session::count_commit(worker_, runtime_->entry(), f.job, committed);
     status_.report(f.job, f.lane());
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
-    open.leave_for(
-        [&] { guarded("committed", f.job.ring_sequence, [&] { stage_->committed(f.job.ring_sequence); }); });
     const bool owned = worker_.complete(f.job);
     if (f.traced)
         trace_.committed(f.job.ring_sequence, static_cast<u8>(f.lane()), f.complete_ns, committed, now_ns());
     if (!owned) die(exit_code::revoked);
+    // After READY: a link lets the sending host release the frame here, and a rebuild keeps what is READY.
+    open.leave_for(
+        [&] { guarded("committed", f.job.ring_sequence, [&] { stage_->committed(f.job.ring_sequence); }); });
 }
 
 void stage_runner::record(const frame_in_work& f) {

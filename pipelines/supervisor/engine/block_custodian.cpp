@@ -95,8 +95,8 @@ void block_custodian::write_plan(shm::control_block& c, u64 first_ring_sequence,
     parameters_->write_into(c, first_ring_sequence);
 }
 
-u64 block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, bool keep_frames) {
-    u64 kept = 0;
+kept_in_rings block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, bool keep_frames) {
+    kept_in_rings kept;
     auto fresh = std::make_unique<shm::segment>(shm::segment::create(run_id_));
     shm::control_block& c = fresh->block();
     try {
@@ -120,7 +120,7 @@ u64 block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, bool
 }
 
 // The frames of a ring whose memory cannot be read are made again.
-u64 block_custodian::enter_kept_frames(shm::control_block& fresh, u64 first, u64 end) const {
+kept_in_rings block_custodian::enter_kept_frames(shm::control_block& fresh, u64 first, u64 end) const {
     std::vector<std::vector<device::status_word>> words(fresh.links);
     for (u32 k = 0; k < fresh.links; ++k) {
         try {
@@ -135,7 +135,7 @@ u64 block_custodian::enter_kept_frames(shm::control_block& fresh, u64 first, u64
     };
     const ring::kept_frames kept = ring::find_kept_frames(segment_->block(), fresh, first, end, status);
     ring::enter_frames(fresh, segment_->block(), kept);
-    return kept.count();
+    return {kept.count(), *std::max_element(kept.done_below.begin(), kept.done_below.end())};
 }
 
 void block_custodian::join() { segment_ = std::make_unique<shm::segment>(shm::segment::join(run_id_)); }

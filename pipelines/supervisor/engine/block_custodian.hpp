@@ -136,6 +136,12 @@ struct block_damage {
 /// Returns the first findings, for a message.
 [[nodiscard]] std::string findings_text(const std::vector<ring::finding>& found);
 
+/// Frames of a former block that continue in the new one.
+struct kept_in_rings {
+    u64 count = 0;  ///< over all rings
+    u64 below = 0;  ///< all of them have lower numbers
+};
+
 class block_custodian {
 public:
     block_custodian(const run_setup& setup, std::string run_id, memory_store& memory,
@@ -145,8 +151,8 @@ public:
     /// Publishes a block for frames from `first_ring_sequence` on. If there is a former block, the new block
     /// replaces it and continues its counters. `untrusted`: the former block is damaged. `keep_frames`:
     /// frames of the former block that memory proves enter the new one (ring/reentry.hpp); to be used if no
-    /// process of the run is left. Returns their number.
-    u64 make(u64 first_ring_sequence, u64 end, bool untrusted = false, bool keep_frames = false);
+    /// process of the run is left.
+    kept_in_rings make(u64 first_ring_sequence, u64 end, bool untrusted = false, bool keep_frames = false);
     /// Maps the block of a dead supervisor's run. Throws shm_error.
     void join();
     /// To be called after join(): computes the copy of the block's static parts from the plan. The copy has
@@ -200,7 +206,7 @@ public:
 
 private:
     void write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const;
-    [[nodiscard]] u64 enter_kept_frames(shm::control_block& fresh, u64 first, u64 end) const;
+    [[nodiscard]] kept_in_rings enter_kept_frames(shm::control_block& fresh, u64 first, u64 end) const;
     [[nodiscard]] ring::known_run what_is_known() const;
     [[nodiscard]] std::vector<ring::finding> check_without_parity(bool words) const;
     [[nodiscard]] std::optional<block_damage> repair_words();

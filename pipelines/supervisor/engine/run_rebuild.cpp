@@ -88,16 +88,29 @@ u64 run_rebuild::first_uncertain() const {
     return std::min(std::max(first - std::min(first, under_way), folded), known_end());
 }
 
-/// To be called before the run continues at `first`: records the uncertain frames that are not produced
-/// again.
-void run_rebuild::record_uncertain_frames(u64 first) {
-    const u64 uncertain_from = first_uncertain();
-    if (uncertain_from >= first) return;
-    seats_->log_line(fmt::format(
-        "frames {} to {} were delivered and may be wrong, because words of the control block were damaged; "
-        "they can't be repeated, because the host that sent them may no longer have them",
-        uncertain_from, first - 1));
-    if (repair_recorded_) facts_->repairs.last.back().uncertain = {uncertain_from, first};
+/// Records the uncertain frames that are not produced again: those below `first` have been delivered, and
+/// those below `kept_below` continue from the memory of the rings.
+void run_rebuild::record_uncertain_frames(u64 uncertain_from, u64 first, u64 kept_below) {
+    if (uncertain_from < first)
+        seats_->log_line(
+            fmt::format("frames {} to {} were delivered and may be wrong, because words of the control block "
+                        "were damaged; "
+                        "they can't be repeated, because the host that sent them may no longer have them",
+                        uncertain_from, first - 1));
+    if (const u64 from = std::max(uncertain_from, first); from < kept_below)
+        seats_->log_line(fmt::format(
+            "frames {} to {} continue from memory and may be wrong, because words of the control block were "
+            "damaged",
+            from, kept_below - 1));
+    const u64 to = std::max(first, kept_below);
+    if (repair_recorded_ && uncertain_from < to) facts_->repairs.last.back().uncertain = {uncertain_from, to};
+}
+
+/// True if frames that are in the rings can't be sent again by the host that has sent them.
+bool run_rebuild::loses_what_it_drops() const {
+    return std::any_of(setup_->stages.begin(), setup_->stages.end(), [&](const stage_setup& st) {
+        return st.receives() && !is_sent_durably(setup_->directory, st.spec.name, run_id_);
+    });
 }
 
 /// The known END, or the plan's END if none is known; frames from this number on do not exist.
@@ -223,16 +236,21 @@ void run_rebuild::finish() {
     const bool end_is_fixed =
         facts_->end_requested && block_->end() != ring::end_stopping && block_->end() != ring::end_unknown;
     try {
+        // All processes are gone, so one check is exact. It finds damage that no check has confirmed yet, and
+        // the damage for which a supervisor that has died began this rebuild.
+        untrusted_ = untrusted_ || !block_->persistent_damage().empty();
         const u64 first = untrusted_ ? first_trusted() : first_to_deliver();
-        if (untrusted_) record_uncertain_frames(first);
+        const u64 uncertain_from = untrusted_ ? first_uncertain() : telemetry::no_frame;
         truncate_ledgers(first);
         memory_->remake(helpers_);
         shm::segment::remove(run_id_);
         // Frames of a damaged block may be wrong although each of them is proved, so they are made again if
         // that is possible.
-        const bool keep = !untrusted_ || is_sent_its_frames(*setup_);
-        if (const u64 kept = block_->make(first, known_end(), untrusted_, keep); kept > 0)
-            seats_->log_line(fmt::format("{} frames in the rings continue from memory", kept));
+        const bool keep = !untrusted_ || loses_what_it_drops();
+        const kept_in_rings kept = block_->make(first, known_end(), untrusted_, keep);
+        if (kept.count > 0)
+            seats_->log_line(fmt::format("{} frames in the rings continue from memory", kept.count));
+        if (untrusted_) record_uncertain_frames(uncertain_from, first, kept.count > 0 ? kept.below : first);
     } catch (const error& e) {
         seats_->log_line(fmt::format("the rebuild failed: {}", e.what()));
         seats_->fail("carousel-alloc", e.what(), e.code());
@@ -247,7 +265,7 @@ void run_rebuild::finish() {
     phase_->end_rebuild();
     seats_->attach_to(block_->block(), *memory_, &block_->published());
     supervisor::resume_all(*seats_, untrusted_);
-    untrusted_ = false;
+    untrusted_ = repair_recorded_ = false;
     phase_->drain_again(end_is_fixed);
 }
 

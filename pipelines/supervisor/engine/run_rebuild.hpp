@@ -4,7 +4,8 @@
 // The other two causes are that the control block is damaged (block_custodian.hpp), or that no frame advances
 // and there is no reason for this (progress.hpp). All stages end, and the run continues at the first frame
 // that a sink lacks. The authoritative data are the sinks' ledgers and this process's own memory. The old
-// block may be the broken part, so only counters are taken from it, and only if they are plausible. A run
+// block may be the broken part, so what is taken from it is checked: counters that are plausible, and frames
+// that the rings' memory proves (ring/reentry.hpp). A run
 // that has been repaired three times without delivering a frame in between is ended.
 
 #include <string>
@@ -58,7 +59,8 @@ private:
     [[nodiscard]] u64 first_to_deliver() const;
     [[nodiscard]] u64 first_trusted() const;
     [[nodiscard]] u64 first_uncertain() const;
-    void record_uncertain_frames(u64 first);
+    void record_uncertain_frames(u64 uncertain_from, u64 first, u64 kept_below);
+    [[nodiscard]] bool loses_what_it_drops() const;
     void truncate_ledgers(u64 first);
 
     const run_setup* setup_;
@@ -71,7 +73,7 @@ private:
     stall_guard* stall_;
     problems* problems_;
     run_facts* facts_;
-    bool untrusted_ = false;  ///< true if the present rebuild is a repair of damage
+    bool untrusted_ = false;  ///< true if words of the block that the present rebuild replaces are damaged
     /// true if the present repair was added to facts_->repairs.last, as the last entry
     bool repair_recorded_ = false;
     u64 repaired_at_frame_ = 0;

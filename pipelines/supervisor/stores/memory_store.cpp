@@ -148,10 +148,9 @@ std::vector<device::status_word> memory_store::read_status_words(u32 link, u32 s
         h.fd = b.fds.front().get();
         h.pieces = b.item.guard.pieces;
         const device::memfd_mapping mapped(h, device::access::read);
-        const u64 stride = slot_bytes + b.item.guard.canary_bytes;
-        if (!h.holds(slots, stride)) continue;
+        if (!h.holds(slots, slot_bytes)) continue;
         std::vector<device::status_word> words(slots);
-        for (u32 k = 0; k < slots; ++k) std::memcpy(&words[k], mapped.slot(k, stride), sizeof words[k]);
+        for (u32 k = 0; k < slots; ++k) std::memcpy(&words[k], mapped.slot(k, slot_bytes), sizeof words[k]);
         return words;
     }
     return {};
