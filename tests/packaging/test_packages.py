@@ -71,7 +71,7 @@ class Packages(unittest.TestCase):
     def check_man_pages(self, folder):
         """A page per command, with every option of its help, which the formatter accepts."""
         carousel = os.path.join(BUILD, "carousel")
-        commands = re.findall(r"^  ([a-z]+) ", package.run(carousel, "--help").split("Subcommands:")[1].split("Examples:")[0], re.M)
+        commands = re.findall(r"^  ([a-z-]+) ", package.run(carousel, "--help").split("Subcommands:")[1].split("Examples:")[0], re.M)
         self.assertIn("chaos", commands)
         self.assertEqual(set(os.listdir(folder)), {"carousel.1.gz", *(f"carousel-{each}.1.gz" for each in commands)})
         for command in commands:
