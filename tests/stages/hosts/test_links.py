@@ -175,7 +175,13 @@ class Long(Case):
         self.assertEqual(int(found[1]) + 1, int(found[2]))
 
     def test_frames_that_only_a_rebuilt_receiver_has_are_delivered_from_its_memory(self):
-        pair = self.pair(90, fps=60, size=1 << 16, delay_ms=25)   # the sink is slower than the source: B's ring is full
+        for guard in "gap", "canary":   # a canary makes the slots longer
+            with self.subTest(guard):
+                self.check_kept_frames(guard)
+
+    def check_kept_frames(self, guard):
+        pair = self.pair(90, fps=60, size=1 << 16, delay_ms=25,   # the sink is slower than the source: B's ring is full
+                         receive=f'[link.receive]\nguard = "{guard}"\n')
         pair.b.start()
         pair.a.start()
         self.delivered(pair.b, 15)
@@ -185,6 +191,7 @@ class Long(Case):
         kept = re.search(r"(\d+) frames in the rings continue from memory", pair.b.text())
         self.assertTrue(kept, pair.b.text())
         self.assertGreater(int(kept[1]), 3)
+        self.assertRegex(pair.b.text(), r"frames \d+ to \d+ continue from memory and may be wrong")
         self.assertNotIn("released here", pair.a.text())
 
     def test_a_port_in_use_is_named_once_and_waited_for(self):
