@@ -116,7 +116,7 @@ int open_pidfd(const process_id& id) noexcept {
     // start time is checked after the open.
     const u64 found = start_time_of(id.pid);
     const bool reaped = signal_pidfd(fd, 0) == ESRCH;
-    if (found == id.start_time && !reaped) return fd;
+    if (found != 0 && found == id.start_time && !reaped) return fd;
     ::close(fd);
     // If /proc can't be read, for want of descriptors or memory, the process may live.
     errno = reaped || found != 0 ? ESRCH : EAGAIN;

@@ -5,8 +5,8 @@
 //   sun        irradiance of the directional light [3]
 //   occlusion  radius of the ambient occlusion in world units; 0: none [0.3]
 //   fog        distance at which the sky hides 63 % of a surface; 0: no fog [0]
-// The parameter `ambient` is the brightness of the sky's light on surfaces (the visible sky stays as it is), `light`
-// the direction to the sun.
+// The parameter `ambient` is the brightness of the sky's light on surfaces (the visible sky stays as it is),
+// `light` the direction to the sun.
 
 #include "kernels/looks.hpp"
 #include "stages/scene/scene_parameters.hpp"
