@@ -1,6 +1,8 @@
 #include "core/errors.hpp"
 
-#include <cerrno>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -19,14 +21,21 @@ void assertion_failed(const char* expression, const char* file, int line) noexce
     std::abort();
 }
 
+std::string address_space_text() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+    return fmt::format("each process may have {:.1f} MiB of address space (ulimit -v): raise that limit",
+                       static_cast<double>(limit.rlim_cur) / 1048576.0);
+}
+
 std::string unexpected_text(const std::exception& e) {
     if (dynamic_cast<const std::system_error*>(&e) != nullptr)  // includes std::filesystem::filesystem_error
         return std::string(e.what()) + ": refused by the operating system";
     if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
-        const std::string limited = no_memory_text(ENOMEM);
-        return limited != errno_text(ENOMEM)
-                   ? limited
-                   : "out of memory: end other programs, or raise the limit of this process's cgroup";
+        const std::string limit = address_space_text();
+        return limit.empty()
+                   ? "out of memory: end other programs, or raise the limit of this process's cgroup"
+                   : "out of memory; " + limit;
     }
     return std::string(e.what()) + ": this is a bug in Carousel";
 }

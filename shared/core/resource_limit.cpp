@@ -21,8 +21,6 @@ std::optional<rlim_t> soft_limit(int of) noexcept {
     return found.rlim_cur;
 }
 
-std::string mebibytes(u64 bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 1048576.0); }
-
 }  // namespace
 
 bool is_shortage(int error_number) noexcept {
@@ -31,10 +29,8 @@ bool is_shortage(int error_number) noexcept {
 }
 
 std::string no_memory_text(int error_number) {
-    const std::optional<rlim_t> space = soft_limit(RLIMIT_AS);
-    if (!space) return errno_text(error_number);
-    return fmt::format("{}; each process may have {} of address space (ulimit -v): raise that limit",
-                       errno_text(error_number), mebibytes(*space));
+    const std::string limit = address_space_text();
+    return errno_text(error_number) + (limit.empty() ? "" : "; " + limit);
 }
 
 std::string no_thread_text(int error_number) {

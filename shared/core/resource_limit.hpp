@@ -25,6 +25,9 @@ public:
 /// run out of a resource.
 [[nodiscard]] bool is_shortage(int error_number) noexcept;
 
+/// Names the limit of this process's address space (`ulimit -v`) and the remedy; "" if there is none. Part of
+/// errors.cpp, which is used alone, too.
+[[nodiscard]] std::string address_space_text();
 /// Returns the reason why memory was refused; names the limit of address space (`ulimit -v`), if there is
 /// one.
 [[nodiscard]] std::string no_memory_text(int error_number);
