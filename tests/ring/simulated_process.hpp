@@ -15,7 +15,7 @@ namespace carousel::test {
 struct process {
     ring::incarnation_id incarnation;
     std::unique_ptr<ring::worker> w;
-    std::unique_ptr<fake_context> context;
+    std::unique_ptr<event_context> context;
     std::unique_ptr<ring::helper> help;
     std::vector<work> jobs;
     bool zombie = false, exited = false, revoked = false;

@@ -12,6 +12,7 @@
 #include "ring/topology.hpp"
 #include "shm/segment.hpp"
 #include "simulation.hpp"
+#include "tests/support/event_context.hpp"
 
 namespace carousel::test {
 
@@ -54,41 +55,12 @@ struct world {
     u64 below(u64 n) { return random() % n; }
 };
 
-/// Events behave as CUDA's: one that was never recorded reads as complete; handles carry (entry, slot).
-class fake_import final : public device::imported_event {
-public:
-    fake_import(world& w, u32 entry, u32 slot) : world_(&w), entry_(entry), slot_(slot) {}
-    bool done(u64) noexcept override {
-        const auto at = world_->pending.find({entry_, slot_});
-        return at == world_->pending.end() || !at->second;
-    }
-
-private:
-    world* world_;
-    u32 entry_, slot_;
-};
-
-class fake_context final : public device::context {
-public:
-    explicit fake_context(world& w) : world_(&w) {}
-    device::device_kind kind() const noexcept override { return device::device_kind::cuda; }
-    std::string description() const override { return "simulated"; }
-    std::unique_ptr<device::queue> make_queue() override { return nullptr; }
-    std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
-    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h,
-                                                         const std::atomic<u64>*) override {
-        u32 names[2];
-        std::memcpy(names, h.data(), sizeof names);
-        return std::make_unique<fake_import>(*world_, names[0], names[1]);
-    }
-    std::unique_ptr<device::mapping> map(const device::memory_handle&, device::access) override {
-        return nullptr;
-    }
-    std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
-    std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
-
-private:
-    world* world_;
-};
+/// Events behave as CUDA's: one that was never recorded reads as complete.
+inline event_context::query events_of(world& w) {
+    return [&w](u32 entry, u32 slot) {
+        const auto at = w.pending.find({entry, slot});
+        return at == w.pending.end() || !at->second;
+    };
+}
 
 }  // namespace carousel::test

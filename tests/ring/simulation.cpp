@@ -98,7 +98,7 @@ private:
         auto p = std::make_unique<process>();
         p->incarnation = incarnation;
         p->w = std::make_unique<worker>(*world_.c, incarnation.seat, incarnation.entry, incarnation.epoch);
-        p->context = std::make_unique<fake_context>(world_);
+        p->context = std::make_unique<event_context>(events_of(world_));
         p->help = std::make_unique<helper>(*world_.c, *p->context);
         processes_.push_back(std::move(p));
     }

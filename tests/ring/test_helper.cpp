@@ -1,11 +1,11 @@
 // What a helper commits and what it must not commit: the words as it may find them between its two reads,
 // with events that behave as CUDA's, where one that was never recorded reads as complete.
 
-#include <cstring>
 #include <map>
 
 #include "ring/helper.hpp"
 #include "tests/ring/seated.hpp"
+#include "tests/support/event_context.hpp"
 
 using namespace carousel;
 using namespace carousel::ring;
@@ -19,46 +19,13 @@ struct events {
     u32 asked = 0;
 };
 
-class one_event final : public device::imported_event {
-public:
-    one_event(events& all, u32 entry, u32 slot) : all_(&all), key_(entry, slot) {}
-    bool done(u64) noexcept override {
-        ++all_->asked;
-        return !all_->pending[key_];
-    }
-
-private:
-    events* all_;
-    std::pair<u32, u32> key_;
-};
-
-class event_context final : public device::context {
-public:
-    explicit event_context(events& all) : all_(&all) {}
-    device::device_kind kind() const noexcept override { return device::device_kind::cuda; }
-    std::string description() const override { return "events alone"; }
-    std::unique_ptr<device::queue> make_queue() override { return nullptr; }
-    std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
-    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h,
-                                                         const std::atomic<u64>*) override {
-        u32 names[2];
-        std::memcpy(names, h.data(), sizeof names);
-        return std::make_unique<one_event>(*all_, names[0], names[1]);
-    }
-    std::unique_ptr<device::mapping> map(const device::memory_handle&, device::access) override {
-        return nullptr;
-    }
-    std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
-    std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
-
-private:
-    events* all_;
-};
-
 struct helped_ring {
     bench b;
     events all;
-    event_context context{all};
+    event_context context{[this](u32 entry, u32 slot) {
+        ++all.asked;
+        return !all.pending[{entry, slot}];
+    }};
     helper help;
     link_ref link;
 

@@ -19,44 +19,12 @@
 #include "run/directory.hpp"
 #include "session/accounts.hpp"
 #include "shm/fd_socket.hpp"
+#include "tests/support/event_context.hpp"
 
 namespace carousel::test {
 namespace {
 
 constexpr u64 poll_ns = 4 * ns_per_ms, beat_every_ns = 50 * ns_per_ms, retry_ns = 100 * ns_per_ms;
-
-class event_of_table final : public device::imported_event {
-public:
-    event_of_table(observed_run& r, u32 entry, u32 slot) : run_(&r), at_(entry, slot) {}
-    bool done(u64) noexcept override { return run_->pending.count(at_) == 0; }
-
-private:
-    observed_run* run_;
-    std::pair<u32, u32> at_;
-};
-
-class table_device final : public device::context {
-public:
-    explicit table_device(observed_run& r) : run_(&r) {}
-    device::device_kind kind() const noexcept override { return device::device_kind::cuda; }
-    std::string description() const override { return "simulated"; }
-    std::unique_ptr<device::queue> make_queue() override { return nullptr; }
-    std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
-    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h,
-                                                         const std::atomic<u64>*) override {
-        u32 names[2];
-        std::memcpy(names, h.data(), sizeof names);
-        return std::make_unique<event_of_table>(*run_, names[0], names[1]);
-    }
-    std::unique_ptr<device::mapping> map(const device::memory_handle&, device::access) override {
-        return nullptr;
-    }
-    std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
-    std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
-
-private:
-    observed_run* run_;
-};
 
 std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
     for (const std::string& word : environment)
@@ -203,7 +171,9 @@ void simulated_stage::begin_work() {
     std::erase_if(run_->pending, [&](const auto& at) { return at.first == incarnation_.entry; });
     entry().events_published.store(1);
     worker_ = std::make_unique<ring::worker>(c, incarnation_.seat, incarnation_.entry, incarnation_.epoch);
-    device_ = std::make_unique<table_device>(*run_);
+    device_ = std::make_unique<event_context>([run = run_](u32 entry, u32 slot) {
+        return run->pending.count({entry, slot}) == 0;
+    });
     helper_ = std::make_unique<ring::helper>(c, *device_);
     if (worker_->outputs() == 0)
         ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(run_->folder, stage_));
