@@ -15,9 +15,11 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import interpreter
 
@@ -249,6 +251,15 @@ class Spaces(unittest.TestCase):
         late.kill()   # reported after the two others, if they are
         self.assertEqual(deaths.get(timeout=10).pid, late.pid)
         self.assertTrue(deaths.empty())
+
+    @unittest.skipIf(ARGS.kills, "--kills")
+    def test_a_holder_that_hangs_at_its_start_is_ended(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".sh") as hangs:
+            hangs.write("exec sleep 100\n")
+            hangs.flush()
+            with mock.patch("carousel._space.HOLDER_START_S", 0.2), mock.patch("carousel._space._holder_command", lambda *_: ["sh", hangs.name]):
+                with self.assertRaisesRegex(carousel.ConfigError, "does not hold the space after 0.2 s, and was ended"):
+                    carousel.Space("hangs", create=carousel.SpaceSize("8M"))
 
     @unittest.skipIf(ARGS.kills, "--kills")
     def test_processes_that_start_at_once_create_one_space_which_outlives_its_creator(self):

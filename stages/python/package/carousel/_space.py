@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import select
 import subprocess
 import tempfile
 import threading
@@ -15,6 +16,8 @@ from ._space_handle import Handle, Held, Primitive, call, opened
 from ._space_library import ConfigError, limit_ns
 from ._space_pool import Pool
 from ._space_queues import BlockQueue, Queue, WorkQueue
+
+HOLDER_START_S = 60   # to allocate and page-lock the memory
 
 
 class Permit(Held):
@@ -205,14 +208,22 @@ def _create(name, size, device, options):
         brief.wait_ns = 100_000_000   # it may be ending, or taking over
 
 
-def _start_holder(name, size, device):
-    """Starts a holder that survives this process. Returns when it holds the space, or when another process does."""
+def _holder_command(name, size, device):
     words = [program(), "hold", name, "--while-used", "--size", str(size.host)]
     if size.gpu is not None:
         words += ["--device", f"cuda:{device}", "--device-size", str(size.gpu)]
+    return words
+
+
+def _start_holder(name, size, device):
+    """Starts a holder that survives this process. Returns when it holds the space, or when another process does."""
+    words = _holder_command(name, size, device)
     with tempfile.TemporaryFile() as messages:   # not a pipe, whose reader may end before the holder
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages, start_new_session=True)
         with process.stdout:
+            ready, _, _ = select.select([process.stdout], [], [], HOLDER_START_S)
+            if not ready:
+                process.kill()
             is_held = process.stdout.readline()   # printed when it holds the space
         threading.Thread(target=process.wait, name="carousel holder", daemon=True).start()   # so that it leaves no zombie
         if is_held:
@@ -220,5 +231,7 @@ def _start_holder(name, size, device):
         code = process.wait(10)
         messages.seek(0)
         text = messages.read().decode("utf-8", "replace").strip()
+    if not ready:
+        raise ConfigError(f"{' '.join(words)}: does not hold the space after {HOLDER_START_S} s, and was ended{': ' if text else ''}{text}")
     if "is already held" not in text:
         raise ConfigError(text.splitlines()[-1].removeprefix("error: ") if text else f"{' '.join(words)}: ended with {code}")
