@@ -1,4 +1,5 @@
 """The end of a run over hosts while a supervisor, or a host, is away at a critical moment. Usage: test_ends_apart.py FOLDER_OF_PROGRAMS"""
+import mmap
 import os
 import re
 import signal
@@ -57,17 +58,25 @@ class Apart(Case):
         self.assertNotEqual(b.wait(20), 0)
         self.assertNotEqual(coordinator.wait(20), 0)
 
-    def test_a_ring_that_is_lost_here_when_who_made_its_frames_is_done_ends_the_run(self):
-        coordinator, b = self.slow_coordinator(1000)
-        self.ends((b, 0))
-        block = "/dev/shm/carousel-" + run_id_in(os.path.join(coordinator.runtime, "carousel", coordinator.run_name))
-        with open(block, "r+b") as f:
-            f.seek(0x2000)
-            there = f.read(64)
-            f.seek(0x2000)
-            f.write(bytes(v ^ 0x5A for v in there))
-        self.ends((coordinator, 1))
-        self.assertRegex(coordinator.text(), "host b has failed: its part of the run has ended, and the frames that this host still expects from it are lost")
+    def test_frames_in_a_rebuilt_ring_whose_maker_is_done_continue_from_memory_or_end_the_run(self):
+        for headers_too in False, True:
+            with self.subTest(headers_too):
+                coordinator, b = self.slow_coordinator(1000)
+                self.ends((b, 0))
+                block = "/dev/shm/carousel-" + run_id_in(os.path.join(coordinator.runtime, "carousel", coordinator.run_name))
+                with open(block, "r+b") as f, mmap.mmap(f.fileno(), 0) as all_words:
+                    if headers_too:   # the frame segments are at the end of the block: none of its frames is proved any more
+                        size = len(all_words)
+                        for at in range(size - size // 2, size - 63, 64):
+                            if any(all_words[at:at + 64]):
+                                all_words[at + 8] ^= 0x5A
+                    all_words[0x2000:0x2040] = bytes(v ^ 0x5A for v in all_words[0x2000:0x2040])
+                self.ends((coordinator, 1 if headers_too else 0))
+                if headers_too:
+                    self.assertRegex(coordinator.text(), "host b has failed: its part of the run has ended, and the frames that this host still expects from it are lost")
+                else:
+                    self.assertRegex(coordinator.text(), r"frames \d+ to 13 continue from memory and may be wrong")
+                    self.assertEqual(coordinator.report()["frames"], 14)
 
     def test_a_host_requested_to_end_that_left_the_coordinator_reports_on_return(self):
         coordinator, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
