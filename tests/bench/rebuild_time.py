@@ -38,10 +38,10 @@ def identity(path):
         return 0
 
 
-def measure(folder):
+def measure(folder, sink="sink"):
     """Damages the block once; returns the ms until the new block and until the first frame after it."""
     block = "/dev/shm/carousel-" + run_id_in(folder)
-    ledger = os.path.join(folder, "ledger-sink.bin")
+    ledger = os.path.join(folder, f"ledger-{sink}.bin")
     before = identity(block)
     begun = time.monotonic()
     with open(block, "r+b") as f:
@@ -54,6 +54,14 @@ def measure(folder):
     size = os.stat(ledger).st_size   # it was truncated before the new block was made
     until(lambda: os.stat(ledger).st_size > size, "the first frame after the rebuild")
     return (made - begun) * 1e3, (time.monotonic() - begun) * 1e3
+
+
+def print_times(times):
+    """Prints the medians; returns that of the times to the first frame."""
+    for name, column in (("to the new control block", 0), ("to the first frame", 1)):
+        of = sorted(t[column] for t in times)
+        print(f"{name}: median {statistics.median(of):.0f} ms ({of[0]:.0f} to {of[-1]:.0f}), {len(of)} rebuilds")
+    return statistics.median(t[1] for t in times)
 
 
 def main():
@@ -82,9 +90,7 @@ def main():
                 times.append(measure(run_folder))
         finally:
             end_process(run)
-    for name, column in (("to the new control block", 0), ("to the first frame", 1)):
-        of = sorted(t[column] for t in times)
-        print(f"{name}: median {statistics.median(of):.0f} ms ({of[0]:.0f} to {of[-1]:.0f}), {len(of)} rebuilds")
+    print_times(times)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,99 @@
+"""Rebuilds of a run on a GPU: rebuild_gpu.py PROGRAMS [--device cuda:0] [--rebuilds 20] [--frames 1500] [--fps 60]
+
+The demo's pictures, while words of the control block are damaged --rebuilds times. The memory of the rings stays. The run has to
+deliver every frame with the pictures of a run without damage. Prints the time from each damage to the new block and to the first
+frame after it; --limit-ms fails if the median of the latter is longer [0: no limit].
+
+Exit code 77 with the reason: no GPU."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+for folder in ("support", "bench", os.path.join("stages", "hosts")):
+    sys.path.insert(0, os.path.join(HERE, "..", folder))
+from processes import end_process, require_gpu, wait_for  # noqa: E402
+from rebuild_time import measure, print_times  # noqa: E402
+
+DEMO = os.path.join(HERE, "..", "..", "pipelines", "demo.toml")
+FRAMES_BETWEEN = 20   # a run that is repaired three times without a frame in between ends
+
+
+class Run:
+    def __init__(self, a, name):
+        self.folder = os.path.join(a.folder, name)
+        os.mkdir(self.folder, 0o700)
+        self.report_file = os.path.join(self.folder, "report.json")
+        self.log_file = os.path.join(self.folder, "log")
+        self.run_folder = os.path.join(self.folder, "carousel", "demo")
+        words = [os.path.join(a.programs, "carousel"), "run", DEMO, "--no-color", "--device", a.device, "--size", "640x360", "--out", "",
+                 "--frames", str(a.frames), "--fps", str(a.fps), "--set", f"geometry.triangles={a.triangles}",
+                 "--report", self.report_file]
+        with open(self.log_file, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(words, env={**os.environ, "XDG_RUNTIME_DIR": self.folder}, cwd=self.folder,
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def log_text(self):
+        with open(self.log_file, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def delivered(self):
+        """The frames in the account of the sink."""
+        assert self.process.poll() is None, f"the run has ended with {self.process.returncode}\n{self.log_text()[-3000:]}"
+        try:
+            return os.stat(os.path.join(self.run_folder, "ledger-display.bin")).st_size // 64
+        except FileNotFoundError:
+            return 0
+
+    def ended(self, seconds):
+        try:
+            code = self.process.wait(seconds)
+        finally:
+            end_process(self.process)
+        assert code == 0, f"exit code {code}\n{self.log_text()[-3000:]}"
+        with open(self.report_file, encoding="utf-8") as f:
+            return json.load(f)
+
+
+def rebuilt(a):
+    """Returns the report of the run that is damaged, and the times of its rebuilds."""
+    run, times, begun = Run(a, "damaged"), [], time.monotonic()
+    try:
+        while len(times) < a.rebuilds:
+            seen = run.delivered()
+            wait_for("frames between two rebuilds", lambda seen=seen: run.delivered() >= seen + FRAMES_BETWEEN, 60)
+            times.append(measure(run.run_folder, "display"))
+        return run.ended(a.frames / a.fps * 3 + 60), times, time.monotonic() - begun
+    finally:
+        end_process(run.process)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("programs", type=os.path.abspath), p.add_argument("--device", default="cuda:0")
+    p.add_argument("--rebuilds", type=int, default=20), p.add_argument("--frames", type=int, default=1500)
+    p.add_argument("--fps", type=float, default=60), p.add_argument("--triangles", type=int, default=100000)
+    p.add_argument("--limit-ms", type=float, default=0)
+    a = p.parse_args()
+    require_gpu(a.device)
+    with tempfile.TemporaryDirectory(prefix="carousel-rebuilt-") as a.folder:
+        expected = Run(a, "whole").ended(a.frames / a.fps * 3 + 60)
+        got, times, seconds = rebuilt(a)
+    assert got["rebuilds"] == a.rebuilds, f"{got['rebuilds']} rebuilds, not {a.rebuilds}: give more --frames"
+    for key in ("lost", "repeated", "torn"):
+        assert got[key] == 0, f"{key}: {got[key]}"
+    for key in ("frames", "image_hash"):
+        assert got[key] == expected[key], f"{key}: {got[key]}, without damage {expected[key]}"
+    print(f"{a.device}: {got['frames']} frames in {seconds:.0f} s, {got['rebuilds']} rebuilds, lost, repeated, torn 0, "
+          f"hash {got['image_hash']}, as without damage")
+    median = print_times(times)
+    if a.limit_ms and median > a.limit_ms:
+        sys.exit(f"the median of {median:.0f} ms is longer than {a.limit_ms:g} ms")
+
+
+if __name__ == "__main__":
+    main()
