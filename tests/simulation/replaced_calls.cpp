@@ -38,7 +38,7 @@ constexpr int so_peerpidfd = 77;
 
 u64 ns_of(const timespec& t) { return static_cast<u64>(t.tv_sec) * ns_per_s + static_cast<u64>(t.tv_nsec); }
 
-/// The pid that a simulated peer has bound its socket to: the abstract name "carousel-pid-N".
+/// The pid that a simulated peer has bound its socket to: the abstract name "carousel-pid-N-RUN".
 i32 pid_of_peer(int socket) noexcept {
     sockaddr_un name{};
     socklen_t size = sizeof name;

@@ -113,7 +113,8 @@ void simulated_stage::connect() {
     socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockaddr_un own{}, to{};
     own.sun_family = to.sun_family = AF_UNIX;
-    const std::string name = "carousel-pid-" + std::to_string(process_->pid);
+    // With the run's id, because abstract names are shared with tests that run at the same time.
+    const std::string name = "carousel-pid-" + std::to_string(process_->pid) + "-" + run_->run_id;
     std::memcpy(own.sun_path + 1, name.data(), name.size());
     const std::string path = run::control_socket(run_->folder);
     std::memcpy(to.sun_path, path.data(), std::min(path.size(), sizeof to.sun_path - 1));
