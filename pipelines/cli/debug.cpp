@@ -42,14 +42,16 @@ std::string debugger_for(const debug_arguments& a, bool cuda) {
         if (std::string found = program_in_path(a.gdb); !found.empty()) return found;
         throw config_error(fmt::format("--gdb {}: no such program", a.gdb));
     }
-    if (cuda) {
-        if (std::string found = program_in_path("cuda-gdb"); !found.empty()) return found;
-        for (const char* path : {"/usr/local/cuda/bin/cuda-gdb", "/opt/cuda/bin/cuda-gdb"})
-            if (::access(path, X_OK) == 0) return path;
-    }
-    if (std::string found = program_in_path("gdb"); !found.empty()) return found;
+    const std::string gdb = program_in_path("gdb");
+    if (!cuda && !gdb.empty()) return gdb;
+    // cuda-gdb debugs host code, too: a machine with the CUDA toolkit needs no gdb.
+    if (std::string found = program_in_path("cuda-gdb"); !found.empty()) return found;
+    for (const char* path : {"/usr/local/cuda/bin/cuda-gdb", "/opt/cuda/bin/cuda-gdb"})
+        if (::access(path, X_OK) == 0) return path;
+    if (!gdb.empty()) return gdb;
     throw config_error(
-        "gdb is not in PATH: install it (apt-get install gdb), or name a debugger with --gdb PATH");
+        "neither gdb nor cuda-gdb is in PATH: install one (apt-get install gdb), or name a "
+        "debugger with --gdb PATH");
 }
 
 /// Throws if the kernel does not permit this process to attach to others of its user.

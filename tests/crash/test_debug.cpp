@@ -1,8 +1,10 @@
 // `carousel debug`: a debugger stops a stage for longer than its deadline, and the stage is not replaced.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "core/errors.hpp"
@@ -118,6 +120,26 @@ TEST_CASE("a debugger stays attached while a second supervisor takes the run ove
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     check_undamaged(run.report());
+}
+
+TEST_CASE("a machine that has only cuda-gdb uses it for a stage without a GPU, too") {
+    run_fixture run;
+    const std::string folder = run.path("bin");
+    REQUIRE(::mkdir(folder.c_str(), 0700) == 0);
+    std::ofstream(folder + "/cuda-gdb") << "#!/bin/sh\necho a debugger of \"$@\"\n";
+    REQUIRE(::chmod((folder + "/cuda-gdb").c_str(), 0700) == 0);
+    run.start(run.pipeline("only_cuda_gdb", watched_pipeline("only_cuda_gdb")));
+    REQUIRE(run.wait_running());
+    const std::string path = std::getenv("PATH");
+    ::setenv("PATH", folder.c_str(), 1);
+    std::string out;
+    const int code = run.command({"debug", "middle"}, out);
+    ::setenv("PATH", path.c_str(), 1);
+    INFO(out);
+    CHECK(code == 0);
+    CHECK_THAT(out, contains("a debugger of"));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
 }
 
 TEST_CASE("a debugger is refused for a stage that does not exist, with the stages that do") {
