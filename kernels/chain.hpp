@@ -54,10 +54,11 @@ public:
             queue_, {frame_number, scene, options_.instances, 2.4F,
                      reinterpret_cast<draw_record*>(draw_->data()), reinterpret_cast<f32*>(models_->data())});
     }
-    void vertex() {
-        vertex_stage(queue_, {layout_, mesh_->data(), reinterpret_cast<const draw_record*>(draw_->data()),
-                              reinterpret_cast<const f32*>(models_->data()), scene, options_.width,
-                              options_.height, buffers()});
+    void vertex() { vertex(options_.width, options_.height); }
+    void vertex(u32 width, u32 height) {
+        vertex_stage(queue_,
+                     {layout_, mesh_->data(), reinterpret_cast<const draw_record*>(draw_->data()),
+                      reinterpret_cast<const f32*>(models_->data()), scene, width, height, buffers()});
     }
     void fragment(raster_path path = raster_path::automatic, const mark& before_resolve = {}) {
         fragment_stage(queue_, {layout_, mesh_->data(), buffers(), scene, options_.width, options_.height,

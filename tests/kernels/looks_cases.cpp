@@ -115,6 +115,8 @@ public:
         scene_chain_.animate(3);
         scene_chain_.vertex();
     }
+    /// A triangle's size class is of the camera and the size for which the vertex stage computed it.
+    void light_vertices() { scene_chain_.vertex(side, side); }
 
     /// By the functions of kernels.hpp and looks.hpp.
     std::vector<std::byte> run(tone_map_name map) {
@@ -122,7 +124,8 @@ public:
         vertices();
         fragment_stage(queue_, fragment(false));
         scene().camera = body::light_camera(camera, 5.0F);
-        fragment_stage(queue_, fragment(true));  // of the triangles that the camera sees, which suffices here
+        light_vertices();
+        fragment_stage(queue_, fragment(true));
         scene() = camera;
         light(queue_, light_of());
         post(queue_, post_of(map));
@@ -137,6 +140,8 @@ public:
         queue_.drain();
         cpu::run_fragment_stage(pool, fragment(false), use);
         scene().camera = body::light_camera(camera, 5.0F);
+        light_vertices();
+        queue_.drain();
         cpu::run_fragment_stage(pool, fragment(true), use);
         scene() = camera;
         cpu::run_light(pool, light_of(), use);
