@@ -262,6 +262,25 @@ class Spaces(unittest.TestCase):
                     carousel.Space("hangs", create=carousel.SpaceSize("8M"))
 
     @unittest.skipIf(ARGS.kills, "--kills")
+    def test_a_space_has_the_primitives_of_its_creation(self):
+        size = carousel.SpaceSize("8M", pools={"p": {"nbytes": 1 << 20, "unit": UNIT}}, semaphores={"s": {"permits": 2}},
+                                  queues={"q": {"slots": 4, "element": "qd"}}, work_queues={"w": {"slots": 8, "element": 16}},
+                                  block_queues={"b": {"pool": "p", "slots": 3}})
+        with carousel.Space("shaped", create=size):
+            with carousel.Space("shaped") as space:
+                self.assertEqual(space.semaphore("s").free, 2)
+                with space.pool("p").allocate(UNIT) as block:
+                    block.array()[:] = 3
+                    space.block_queue("b").put(block, {"part": 1})
+                space.queue("q", element="qd").put((1, 0.5))
+                space.work_queue("w").submit(bytes(16))
+            with carousel.Space("shaped", create=size) as again:   # as a second process with the same text
+                self.assertEqual(again.block_queue("b").get(5).meta, {"part": 1})
+                self.assertEqual(again.queue("q", element="qd").get(5), (1, 0.5))
+            with self.assertRaisesRegex(carousel.ConfigError, "a semaphore of 2 permits"):
+                carousel.Space("shaped", create=size._replace(semaphores={"s": {"permits": 3}}))
+
+    @unittest.skipIf(ARGS.kills, "--kills")
     def test_processes_that_start_at_once_create_one_space_which_outlives_its_creator(self):
         text = ("import carousel, sys; space = carousel.Space('together', create=carousel.SpaceSize('8M'), wait=20); "
                 "pool = space.pool('p', 4096); print(space.nbytes, flush=True); sys.stdin.readline()")

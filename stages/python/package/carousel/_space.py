@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Callable, NamedTuple, Self
+from typing import Any, Callable, Mapping, NamedTuple, Self
 
 from . import _space_library as c
 from ._running import program
@@ -55,15 +55,36 @@ class Semaphore(Primitive):
 
 
 class SpaceSize(NamedTuple):
-    """Sizes of the memory of a new space, for Space(create=...), as "64M" or "2G": on the host, and on the GPU of Space(device=...)."""
+    """What a space has from its creation on, for Space(create=...): the sizes of its memory, as "64M" or "2G", on the host and on the GPU
+    of Space(device=...), and primitives by name, each with the arguments of the method of Space that creates one:
+    SpaceSize(gpu="2G", pools={"kv": {"nbytes": 1 << 30, "device": "cuda"}}, block_queues={"ready": {"pool": "kv", "slots": 64}},
+    semaphores={"gpu": {"permits": 2}}). A space that exists gets those that it lacks, and must not have another shape of one."""
     host: str = "64M"
     gpu: str | None = None
+    pools: Mapping[str, Mapping[str, Any]] = {}
+    semaphores: Mapping[str, Mapping[str, Any]] = {}
+    queues: Mapping[str, Mapping[str, Any]] = {}
+    block_queues: Mapping[str, Mapping[str, Any]] = {}
+    work_queues: Mapping[str, Mapping[str, Any]] = {}
+
+    def _create_in(self, space: Space) -> None:
+        for name, shape in self.pools.items():
+            space.pool(name, **shape).close()
+        for name, shape in self.semaphores.items():
+            space.semaphore(name, **shape).close()
+        for name, shape in self.queues.items():
+            space.queue(name, **shape).close()
+        for name, shape in self.work_queues.items():
+            space.work_queue(name, **shape).close()
+        for name, shape in self.block_queues.items():
+            with space.pool(shape["pool"]) as pool:
+                space.block_queue(name, **{**shape, "pool": pool}).close()
 
 
 class Space:
     """An open space, by the name of `carousel hold NAME`, of a running pipeline, or of a process that has created it. `create`: if no
-    process holds the space, starts a holder (`carousel hold`) with that SpaceSize, or one that takes over the space of a dead holder.
-    The holder is a process of its own: it survives this one, and ends when the last client has left. `device`: the GPU, as this process
+    process holds the space, starts a holder (`carousel hold`) with that SpaceSize, or one that takes over the space of a dead holder;
+    then opens or creates the primitives that it names. The holder is a process of its own: it survives this one, and ends when the last client has left. `device`: the GPU, as this process
     numbers them, for which to map the space's GPU memory. `wait`: seconds to wait for a holder, and for the creation of a primitive.
 
     The first request for the name of a primitive determines its shape; a request without a shape opens an existing one. Every wait
@@ -78,8 +99,14 @@ class Space:
         self.name, self._create, self._wait, self._device = name, create, wait, device
         handle = _open(name, options) if create is None else _create(name, create, device, options)
         self._handle = Handle(handle, "space_close")
-        if device is not None:
-            call("space_map_gpu", self._handle._live(), device)
+        try:
+            if device is not None:
+                call("space_map_gpu", self._handle._live(), device)
+            if create is not None:
+                create._create_in(self)
+        except BaseException:
+            self._handle._close("space_close")
+            raise
 
     def __repr__(self):
         return f"<carousel.Space {self.name!r}{'' if self._handle.is_open else ', closed'}>"
