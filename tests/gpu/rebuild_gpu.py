@@ -68,6 +68,9 @@ def rebuilt(a):
             wait_for("frames between two rebuilds", lambda seen=seen: run.delivered() >= seen + FRAMES_BETWEEN, 60)
             times.append(measure(run.run_folder, "display"))
         return run.ended(a.frames / a.fps * 3 + 60), times, time.monotonic() - begun
+    except BaseException:
+        print(f"after {len(times)} rebuilds:\n{run.log_text()[-4000:]}")
+        raise
     finally:
         end_process(run.process)
 
