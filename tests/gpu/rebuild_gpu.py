@@ -61,11 +61,12 @@ class Run:
 
 def rebuilt(a):
     """Returns the report of the run that is damaged, and the times of its rebuilds."""
-    run, times, begun = Run(a, "damaged"), [], time.monotonic()
+    run, times, most, begun = Run(a, "damaged"), [], 0, time.monotonic()
     try:
         while len(times) < a.rebuilds:
-            seen = run.delivered()
-            wait_for("frames between two rebuilds", lambda seen=seen: run.delivered() >= seen + FRAMES_BETWEEN, 60)
+            # A rebuild takes frames back from the account: only those beyond its greatest length are new.
+            wait_for("frames between two rebuilds", lambda most=most: run.delivered() >= most + FRAMES_BETWEEN, 60)
+            most = run.delivered()
             times.append(measure(run.run_folder, "display"))
         return run.ended(a.frames / a.fps * 3 + 60), times, time.monotonic() - begun
     except BaseException:
