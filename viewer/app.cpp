@@ -60,6 +60,7 @@ public:
         : options_(o), path_(o.settings_file.empty() ? settings_path() : o.settings_file) {
         model_.kept = load_settings(path_);
         model_.picture.styles = o.styles;
+        model_.picture.exposure_stops = static_cast<f32>(o.styles.of[0].exposure);
         if (o.light) model_.kept.dark = false;
         window_options w;
         w.width = o.width > 0 ? o.width : model_.kept.width;

@@ -1,5 +1,7 @@
 // carousel-viewer: shows a running pipeline in a window, from a separate process. A viewer may be started and
 // killed at any time; several may run at once.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
@@ -35,7 +37,7 @@ int main(int argc, char** argv) {
         "It reads only the newest frame and never blocks the pipeline."};
     app.name("carousel-viewer");
     std::string size;
-    std::string way = "best", stage, compare, range, colours;
+    std::string way = "best", stage, compare, range, colours, exposure, tone_map, channel;
     bool offscreen = false, null = false;
     app.add_option("-p,--name", o.name, "name of the pipeline to watch (default: the only running pipeline)");
     app.add_option("--stage", stage,
@@ -45,13 +47,30 @@ int main(int argc, char** argv) {
     app.add_option("--range", range,
                    "range of values: auto (without 0.5 % at either end), extremes, or LOW..HIGH [auto]")
         ->check([&o](const std::string& text) {
-            return viewer::read_range(text, o.styles.of[0]) ? "" : "expected auto, extremes or LOW..HIGH";
+            return viewer::read_range(text, o.styles.of[0]) ? ""
+                                                            : fmt::format("expected {}", viewer::range_forms);
         });
     app.add_option("--colours", colours,
-                   "colours of values: auto (floats in viridis, whole numbers in grey), grey, viridis [auto]")
+                   "colours of values: auto (by the meaning of the plane), grey, viridis, labels, light or "
+                   "normals [auto]")
         ->check([&o](const std::string& text) {
-            return viewer::read_colours(text, o.styles.of[0]) ? "" : "expected auto, grey or viridis";
+            return viewer::read_colours(text, o.styles.of[0])
+                       ? ""
+                       : fmt::format("expected {}", viewer::colour_forms);
         });
+    app.add_option("--exposure", exposure, "exposure of linear light, in stops [0]")
+        ->check([&o](const std::string& text) {
+            return viewer::read_exposure(text, o.styles.of[0])
+                       ? ""
+                       : fmt::format("expected {}", viewer::exposure_forms);
+        });
+    app.add_option("--tone-map", tone_map, "tone map of linear light: neutral, aces or linear [neutral]")
+        ->check([&o](const std::string& text) {
+            return viewer::read_tone_map(text, o.styles.of[0])
+                       ? ""
+                       : fmt::format("expected {}", viewer::tone_map_forms);
+        });
+    app.add_option("--channel", channel, "channel to show alone, for example roughness [all]");
     app.add_option("--wait", o.wait_s,
                    "seconds to wait for a pipeline before giving up (default: the window waits)");
     app.add_option("--frames", o.frames, "end after N drawn frames");
@@ -86,6 +105,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& e) {
         return viewer::usage_exit_code(app, e);
     }
+    if (!channel.empty()) viewer::read_channel(channel, o.styles.of[0]);
     o.what.first = viewer::plane_from_text(stage);
     if (!compare.empty()) o.what.compare = viewer::plane_from_text(compare);
     o.way = way == "copy"      ? carousel::viewer::picture_way::copy

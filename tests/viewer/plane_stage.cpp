@@ -29,6 +29,7 @@ public:
                                                           {"depth", element::f32_, {height_, width_}},
                                                           {"raw", element::u16_, {height_, width_}},
                                                           {"nv12", element::u8_, {height_ * 3 / 2, width_}},
+                                                          {"radiance", element::f32_, {height_, width_, 3}},
                                                           {"list", element::f32_, {100}}},
                                                          {}});
         if (source_ ? slope_ : !sink_)
@@ -55,7 +56,7 @@ private:
         f.metadata().set("exposure_ms", 3.5);
         f.metadata().set("camera", "left");
         const auto color = f.output().plane<u8>("color"), nv12 = f.output().plane<u8>("nv12");
-        const auto depth = f.output().plane<f32>("depth");
+        const auto depth = f.output().plane<f32>("depth"), radiance = f.output().plane<f32>("radiance");
         const auto raw = f.output().plane<u16>("raw");
         const u64 width = width_, height = height_, number = f.frame_number();
         cpu::for_each_row(f, height, [=](u64 y) {
@@ -76,6 +77,8 @@ private:
                 color(y, x, 1) = static_cast<u8>(255 * light * (ball ? 0.55 : 0.85));
                 color(y, x, 2) = static_cast<u8>(255 * light * (ball ? 0.15 : 0.9));
                 color(y, x, 3) = 255;
+                for (u64 c = 0; c < 3; ++c)
+                    radiance(y, x, c) = static_cast<f32>(ball ? 8 * light : 0.25 * light);
                 raw(y, x) = static_cast<u16>(far * 1000);
                 nv12(y, x) = static_cast<u8>(16 + 219 * light);
                 if (y % 2 == 0 && x % 2 == 0) {

@@ -23,6 +23,7 @@ viewer::shown_picture depth_of(const char* stage) {
     p.plane = "depth";
     p.type = "f32";
     p.planes = {"color", "depth"};
+    p.maps = {"grey", "viridis", "light"};
     p.width = 640;
     p.height = 360;
     p.scale.of_values = true;
@@ -104,8 +105,7 @@ TEST_CASE("keys select ring, plane, range, colours and the second picture") {
     CHECK(w.style().range == viewer::range_choice::automatic);
     press('V');
     CHECK(w.style().colours == viewer::colour_map::grey);
-    press('V');
-    press('V');
+    for (int k = 0; k < 3; ++k) press('V');
     CHECK_FALSE(w.style().colours);
     press('Y');
     CHECK(p.wanted.first.plane == "color");
@@ -115,6 +115,27 @@ TEST_CASE("keys select ring, plane, range, colours and the second picture") {
     CHECK(p.wanted.compare == viewer::plane_choice{"geometry", ""});
     for (int k = 0; k < 3; ++k) press('B');
     CHECK_FALSE(p.wanted.compare);
+}
+
+TEST_CASE("light has an exposure and a tone map, and values and a channel have their own controls") {
+    watched_picture w;
+    canvas s(false);
+    viewer::picture_model& p = w.m.picture;
+    s.draw(w.m);
+    CHECK((canvas::find("style.0.range") != nullptr && canvas::find("style.0.tone") == nullptr));
+    CHECK(canvas::find("style.0.channel") == nullptr);
+    p.shown[0].scale.colours = viewer::colour_map::light;
+    p.shown[0].channels = {"red", "green", "blue"};
+    s.draw(w.m);
+    for (const char* control : {"style.0.tone", "style.0.channel", "style.0.colours", "image.exposure"})
+        CHECK(canvas::find(control) != nullptr);
+    CHECK((canvas::find("style.0.range") == nullptr && canvas::find("image.legend.0") != nullptr));
+    const auto press = [&](int key) { s.screen.on_key(w.m, {key, false, false}); };
+    for (int k = 0; k < 3; ++k) press(']');
+    CHECK((p.exposure_stops == 1.5F && w.style().exposure == 1.5));
+    for (int k = 0; k < 40; ++k) press('[');
+    CHECK((p.exposure_stops == -10 && w.style().exposure == -10));
+    CHECK(canvas::sane());
 }
 
 TEST_CASE("the ring of a second output is listed, and is selected and shown next to the first") {

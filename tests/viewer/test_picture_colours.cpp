@@ -7,21 +7,16 @@
 #include <random>
 
 #include "tests/support/catch.hpp"
+#include "tests/viewer/painted.hpp"
 #include "viewer/watch/picture_choice.hpp"
 
 using namespace carousel;
 using namespace carousel::viewer;
 using ring::element;
+using test::paint;
+using test::painted;
 
 namespace {
-
-struct painted {
-    std::vector<u8> rgba;
-    picture_scale scale;
-    [[nodiscard]] colour at(std::size_t pixel) const {
-        return {rgba[pixel * 4], rgba[pixel * 4 + 1], rgba[pixel * 4 + 2]};
-    }
-};
 
 plane_picture picture(element type, std::vector<u64> shape, const char* name = "p") {
     ring::frame_format f{"any", {{name, type, std::move(shape)}}, {}};
@@ -29,19 +24,6 @@ plane_picture picture(element type, std::vector<u64> shape, const char* name = "
     auto p = picture_of(f);
     REQUIRE(p);
     return *p;
-}
-
-template <typename T>
-painted paint(const plane_picture& p, const std::vector<T>& values, const picture_style& style = {},
-              picture_part used = {}) {
-    REQUIRE(values.size() * sizeof(T) == p.bytes);
-    painted out{std::vector<u8>(std::size_t{p.width} * p.height * 4), {}};
-    out.scale = to_rgba(p, reinterpret_cast<const std::byte*>(values.data()),
-                        reinterpret_cast<std::byte*>(out.rgba.data()), style, used);
-    std::size_t opaque = 0;
-    for (std::size_t k = 3; k < out.rgba.size(); k += 4) opaque += out.rgba[k] == 255 ? 1 : 0;
-    if (!p.is_rgba()) CHECK(opaque == out.rgba.size() / 4);
-    return out;
 }
 
 const picture_style all{range_choice::extremes};

@@ -71,7 +71,7 @@ class Planes(PlanesRig):
         self.assertEqual(slope["values"]["colours"], "viridis")
         self.assertEqual(self.show(dashboard, stage="scene")[0], 200)
         color, = self.shown(dashboard, lambda s: s[0]["stage"] == "scene")
-        self.assertEqual((color["plane"], color["planes"], color["values"]), ("color", ["nv12", "color", "depth", "raw"], None))
+        self.assertEqual((color["plane"], color["planes"], color["values"]), ("color", ["nv12", "color", "depth", "raw", "radiance"], None))
         self.assertEqual({c["name"]: c["value"] for c in color["carries"]}, {"exposure_ms": "3.5", "camera": '"left"'})
         pixel = dashboard.json("/pixel.json?x=10&y=10")
         self.assertRegex(pixel["text"], r"^R \d+ G \d+ B \d+ A 255$")
@@ -175,6 +175,23 @@ class Planes(PlanesRig):
             shown, = dashboard.json()["picture"]["shown"]
             self.assertEqual((shown["stage"], shown["width"], shown["height"]), (name.removesuffix(".scene"), *size))
 
+    def test_light_has_an_exposure_and_a_tone_map(self):
+        _, dashboard = self.running_planes()
+        self.assertEqual(self.show(dashboard, stage="scene", plane="radiance")[0], 200)
+        light, = self.shown(dashboard, lambda s: s[0]["plane"] == "radiance")
+        self.assertEqual((light["values"]["colours"], light["values"]["ramp"], light["channels"]), ("light", [], ["red", "green", "blue"]))
+        self.assertIn("light", light["maps"])
+        means = {}
+        for request in ({"exposure": "-5"}, {"exposure": "0"}, {"exposure": "5"}):
+            self.assertEqual(self.show(dashboard, **request)[0], 200)
+            self.assertEqual(dashboard.json()["picture"]["request"]["exposure"], request["exposure"])
+            time.sleep(0.2)   # the next frame has the new colours
+            means[request["exposure"]] = len(dashboard.ask("/snapshot.png")[1])
+        self.assertEqual(len(set(means.values())), 3, means)
+        for request in ({"tone_map": "linear"}, {"channel": "green"}):
+            self.assertEqual(self.show(dashboard, **request)[0], 200)
+            self.assertEqual(dashboard.json()["picture"]["request"] | request, dashboard.json()["picture"]["request"])
+
     def test_what_can_t_be_shown_is_a_sentence_and_only_the_token_chooses(self):
         _, dashboard = self.running_planes()
         for token in ("", "0" * 32):
@@ -182,6 +199,7 @@ class Planes(PlanesRig):
         self.assertEqual(dashboard.ask("/picture", headers={"X-Carousel-Token": dashboard.token})[0], 405)
         before = dashboard.json()["picture"]["request"]
         for request, sentence in (({"stage": "scen"}, 'did you mean "scene"'), ({"range": "3..1"}, "LOW..HIGH"), ({"colours": "jet"}, "viridis"),
+                               ({"exposure": "17"}, "a number from -16 to 16"), ({"compare_tone_map": "film"}, "neutral, aces or linear"),
                                ({"plain": "x"}, "not one of stage, plane"), ({"stage": 7}, "expected a text"), ({}, "not a JSON object with members"),
                                ({"beside_plane": "x"}, 'did you mean "compare_plane"'),
                                ({"compare_plane": "depth"}, "no second picture is shown"), ({"plane": "raw", "compare": "look"}, 'no stage "look" with an output')):
@@ -191,7 +209,7 @@ class Planes(PlanesRig):
         self.assertEqual(dashboard.json()["picture"]["request"], before)
         self.assertEqual(self.show(dashboard, stage="scene", plane="list")[0], 200)
         problem = wait_for("why there is no picture", lambda: dashboard.ask("/snapshot.png") and dashboard.json()["picture"]["problem"])
-        self.assertIn('it has no plane "list" that is a picture; pictures are: nv12, color, depth, raw', problem)
+        self.assertIn('it has no plane "list" that is a picture; pictures are: nv12, color, depth, raw, radiance', problem)
         self.show(dashboard, stage="scene")
         self.shown(dashboard, lambda s: s[0]["plane"] == "color")
         self.assertEqual(dashboard.ask("/pixel.json?x=-1&y=2")[0], 400)

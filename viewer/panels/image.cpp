@@ -23,7 +23,7 @@ public:
     [[nodiscard]] const char* title() const noexcept override { return "Image"; }
 
     void draw(model& m, picture_store& store) override {
-        const f32 line = ImGui::GetFontSize() + px(12) + style_height(m);
+        const f32 line = ImGui::GetFontSize() + px(12) + style_height(style_lines_);
         m.picture.pointer.reset();
         const ImVec2 at = ImGui::GetCursorScreenPos(), space = ImGui::GetContentRegionAvail();
         const ImVec2 size(std::max(px(20), space.x), std::max(px(20), space.y - line));
@@ -43,7 +43,7 @@ public:
         draw_picked(d, at, end);
         d->PopClipRect();
         draw_tools(m);
-        draw_style(m);
+        style_lines_ = draw_style(m);
     }
 
     void menu(model& m, f32 width) override {
@@ -108,10 +108,10 @@ public:
                 zoom_by(p, 0.8F);
                 return true;
             case '[':
-                p.exposure_stops = std::max(-6.0F, p.exposure_stops - 0.5F);
+                expose(p, p.exposure_stops - 0.5F);
                 return true;
             case ']':
-                p.exposure_stops = std::min(6.0F, p.exposure_stops + 0.5F);
+                expose(p, p.exposure_stops + 0.5F);
                 return true;
             case key::left:
                 p.pan_x += px(40);
@@ -131,6 +131,18 @@ public:
     }
 
 private:
+    static constexpr f32 exposure_limit = 10;
+    /// If light is shown, its values are multiplied before the tone map; otherwise the finished picture is
+    /// made brighter.
+    static void expose(picture_model& p, f32 stops) {
+        p.exposure_stops = std::clamp(stops, -exposure_limit, exposure_limit);
+        for (picture_style& style : p.styles.of) style.exposure = f64{p.exposure_stops};
+    }
+    static bool shows_light(const picture_model& p) {
+        return std::any_of(p.shown.begin(), p.shown.end(), [](const shown_picture& s) {
+            return s.scale.of_values && s.scale.colours == colour_map::light;
+        });
+    }
     static void fit(picture_model& p) { p.zoom = p.pan_x = p.pan_y = 0; }
     void zoom_by(picture_model& p, f32 factor) const {
         const f32 before = p.zoom > 0 ? p.zoom : fit_zoom_;
@@ -144,7 +156,8 @@ private:
         if (p.width == 0 || p.height == 0) return false;
         fit_zoom_ = std::min(size.x / static_cast<f32>(p.width), size.y / static_cast<f32>(p.height));
         const f32 zoom = p.zoom > 0 ? p.zoom : fit_zoom_;
-        void* texture = store.shown({p.red, p.green, p.blue, p.alpha, p.exposure_stops, zoom < 0.5F});
+        const f32 stops = shows_light(p) ? 0 : p.exposure_stops;
+        void* texture = store.shown({p.red, p.green, p.blue, p.alpha, stops, zoom < 0.5F});
         if (texture == nullptr && store.has_gl()) return false;
         low_ = ImVec2(std::round(at.x + size.x / 2 + p.pan_x - zoom * static_cast<f32>(p.width) / 2),
                       std::round(at.y + size.y / 2 + p.pan_y - zoom * static_cast<f32>(p.height) / 2));
@@ -336,9 +349,12 @@ private:
         ui::toggle("image.alpha", "A", "Shift+A", "alpha as grey", p.alpha);
         ImGui::SameLine(0, px(14));
         ImGui::SetNextItemWidth(px(120));
-        ImGui::SliderFloat("##exposure", &p.exposure_stops, -6, 6, "exposure %+.1f EV");
+        f32 stops = p.exposure_stops;
+        if (ImGui::SliderFloat("##exposure", &stops, -exposure_limit, exposure_limit, "exposure %+.1f EV"))
+            expose(p, stops);
         ui::mark("image.exposure");
-        ui::tip("exposure of the shown picture in stops  [ [ and ] ]");
+        ui::tip(
+            "exposure of the shown picture in stops; light is multiplied before its tone map  [ [ and ] ]");
         ImGui::SameLine(0, px(14));
         if (ui::button("image.save", "save", "Shift+P",
                        "write this frame as a PNG into the working directory") &&
@@ -353,6 +369,7 @@ private:
 
     ImVec2 low_, high_;  ///< rectangle that the picture had on the screen in the last frame
     f32 fit_zoom_ = 1;
+    int style_lines_ = 1;  ///< of the last frame
     std::string picked_;
     int picked_frame_ = -10;
 };

@@ -43,18 +43,19 @@ void draw_legend(const picture_model& p, std::size_t which, const picture_place&
     if (right - left < px(120)) return;
     const std::string name = ui::fitted(name_of(s), right - left - px(16)), beyond = beyond_text(s.scale),
                       low_text = scale_text(s.scale.low), high_text = scale_text(s.scale.high);
-    const f32 bar = s.scale.of_values ? px(110) : 0;
-    const f32 scale_width = s.scale.of_values ? width_of(low_text) + bar + width_of(high_text) + px(12) : 0;
+    const bool ends = s.scale.has_ends();
+    const f32 bar = ends ? px(110) : 0;
+    const f32 scale_width = ends ? width_of(low_text) + bar + width_of(high_text) + px(12) : 0;
     const bool no_numbers = s.scale.nan + s.scale.infinite != 0;
     const f32 width =
         std::min(right - left, std::max({width_of(name), scale_width, width_of(beyond) + px(16)}) + px(16));
-    const f32 rows = 1.0F + (s.scale.of_values ? 1.0F : 0.0F) + (beyond.empty() ? 0.0F : 1.0F);
+    const f32 rows = 1.0F + (ends ? 1.0F : 0.0F) + (beyond.empty() ? 0.0F : 1.0F);
     const ImVec2 low(left, top_of(at)), high(low.x + width, low.y + rows * line_height() + px(8));
     d->AddRectFilled(low, high, ground);
     ImVec2 pen(low.x + px(8), low.y + px(4));
     d->AddText(pen, letters, name.c_str());
     pen.y += line_height();
-    if (s.scale.of_values) {
+    if (ends) {
         d->AddText(pen, letters, low_text.c_str());
         const ImVec2 from(pen.x + width_of(low_text) + px(6), pen.y + px(2));
         draw_bar(d, from, ImVec2(from.x + bar, pen.y + ImGui::GetFontSize()), s.scale.colours);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
@@ -43,6 +44,34 @@ std::string list(const std::string& name, const std::string& now, std::span<cons
     return taken;
 }
 
+/// Controls next to each other; one that does not fit begins a new line.
+class flow {
+public:
+    /// To be called before each control of this width, and before its label.
+    void next(f32 width) {
+        if (!first_) {
+            ImGui::SameLine();
+            if (ImGui::GetContentRegionAvail().x < width) end_line();
+        }
+        if (std::exchange(first_, false)) ImGui::AlignTextToFramePadding();
+    }
+    void labelled(const char* label, f32 width) {
+        next(ImGui::CalcTextSize(label).x + ImGui::GetStyle().ItemSpacing.x + width);
+        ui::text(label, theme::colors().muted);
+        ImGui::SameLine();
+    }
+    void end_line() {
+        ImGui::NewLine();
+        ++lines_;
+        first_ = true;
+    }
+    [[nodiscard]] int lines() const noexcept { return lines_; }
+
+private:
+    bool first_ = true;
+    int lines_ = 1;
+};
+
 constexpr const char* no_ring = "none";
 
 void choose_ring(model& m) {
@@ -68,14 +97,14 @@ void choose_compared(model& m) {
         compared = plane_choice{taken, ""};
 }
 
-void choose_plane(model& m, std::size_t which, plane_choice& of) {
+void choose_plane(model& m, std::size_t which, plane_choice& of, flow& row) {
     const shown_picture* s = shown_at(m, which);
     if (s == nullptr || s->planes.empty()) return;
+    row.next(px(100));
     const std::string now = of.plane.empty() ? s->plane : of.plane;
     const std::string taken =
         list(fmt::format("style.{}.plane", which), now, s->planes, px(100), "its plane  [Y]");
     if (!taken.empty() && taken != now) of.plane = taken;
-    ImGui::SameLine();
 }
 
 void fix_range(picture_style& l, const picture_scale& now) {
@@ -84,28 +113,39 @@ void fix_range(picture_style& l, const picture_scale& now) {
     l.high = now.high > now.low ? now.high : now.low + 1;
 }
 
-void choose_colours(model& m, std::size_t which) {
-    const shown_picture* s = shown_at(m, which);
-    if (s == nullptr || !s->scale.of_values) return;
-    picture_style& l = m.picture.styles.of[which];
-    static const std::string ranges[] = {"auto", "extremes", "fixed"}, maps[] = {"auto", "grey", "viridis"};
-    ui::text("range", theme::colors().muted);
-    ImGui::SameLine();
+std::vector<std::string> with_first(const char* first, std::vector<std::string> others) {
+    others.insert(others.begin(), first);
+    return others;
+}
+
+void choose_channel(const shown_picture& s, std::size_t which, picture_style& l, flow& row) {
+    if (s.channels.empty()) return;
+    row.next(px(84));
+    const bool known = std::find(s.channels.begin(), s.channels.end(), l.channel) != s.channels.end();
+    const std::string taken =
+        list(fmt::format("style.{}.channel", which), known ? l.channel : channel_text({}),
+             with_first("all", s.channels), px(84), "all channels as red, green and blue, or one of them");
+    if (!taken.empty()) read_channel(taken, l);
+}
+
+void choose_range(const shown_picture& s, std::size_t which, picture_style& l, flow& row) {
+    static const std::string ranges[] = {"auto", "extremes", "fixed"};
+    row.labelled("range", px(84));
     const std::string& now = ranges[static_cast<std::size_t>(l.range)];
     const std::string taken = list(fmt::format("style.{}.range", which), now, ranges, px(84),
                                    "auto: without 0.5 % of the values at either end (8 bit: the full range)\n"
                                    "extremes: from the smallest to the largest; fixed: as entered  [E]");
     if (taken == "fixed")
-        fix_range(l, s->scale);
+        fix_range(l, s.scale);
     else if (!taken.empty())
         (void)read_range(taken, l);
     if (l.range == range_choice::fixed) {
         f64 low = l.low, high = l.high;
-        ImGui::SameLine();
+        row.next(px(80));
         ImGui::SetNextItemWidth(px(80));
         bool changed = ImGui::InputDouble(fmt::format("##low{}", which).c_str(), &low, 0, 0, "%.6g");
         ui::mark(fmt::format("style.{}.low", which));
-        ImGui::SameLine();
+        row.next(px(80));
         ImGui::SetNextItemWidth(px(80));
         changed = ImGui::InputDouble(fmt::format("##high{}", which).c_str(), &high, 0, 0, "%.6g") || changed;
         ui::mark(fmt::format("style.{}.high", which));
@@ -114,13 +154,30 @@ void choose_colours(model& m, std::size_t which) {
             l.high = high;
         }
     }
-    ImGui::SameLine();
-    ui::text("colours", theme::colors().muted);
-    ImGui::SameLine();
-    const std::string map = list(fmt::format("style.{}.colours", which), colours_text(l), maps, px(84),
-                                 "auto: floats in viridis, whole numbers in grey  [V]");
+}
+
+void choose_tone_map(std::size_t which, picture_style& l, flow& row) {
+    static const std::string tones[] = {"neutral", "aces", "linear"};
+    row.labelled("tone map", px(84));
+    const std::string taken =
+        list(fmt::format("style.{}.tone", which), name_of(l.tone), tones, px(84),
+             "from linear light to colours, after the exposure; linear: bright light is cut off");
+    if (!taken.empty()) (void)read_tone_map(taken, l);
+}
+
+void choose_colours(model& m, std::size_t which, flow& row) {
+    const shown_picture* s = shown_at(m, which);
+    if (s == nullptr || !s->scale.of_values) return;
+    picture_style& l = m.picture.styles.of[which];
+    choose_channel(*s, which, l, row);
+    if (s->scale.has_ends()) choose_range(*s, which, l, row);
+    if (s->scale.colours == colour_map::light) choose_tone_map(which, l, row);
+    row.labelled("colours", px(84));
+    const std::string map =
+        list(fmt::format("style.{}.colours", which), colours_text(l), with_first("auto", s->maps), px(84),
+             "auto: by the meaning of the plane, otherwise floats in viridis and whole "
+             "numbers in grey  [V]");
     if (!map.empty()) (void)read_colours(map, l);
-    ImGui::SameLine();
 }
 
 template <typename T>
@@ -139,32 +196,27 @@ void next_compared(model& m) {
 
 }  // namespace
 
-f32 style_height(const model& m) {
-    return (ImGui::GetFontSize() + px(12)) * (m.picture.wanted.compare ? 2.0F : 1.0F);
-}
+f32 style_height(int lines) { return (ImGui::GetFontSize() + px(12)) * static_cast<f32>(lines); }
 
-void draw_style(model& m) {
-    if (m.snap.links.empty()) return;
+int draw_style(model& m) {
+    if (m.snap.links.empty()) return 1;
     ImGui::PushFont(theme::small_font());
-    ImGui::AlignTextToFramePadding();
-    ui::text("ring", theme::colors().muted);
-    ImGui::SameLine();
+    flow row;
+    row.labelled("ring", px(110));
     choose_ring(m);
-    ImGui::SameLine();
-    choose_plane(m, 0, m.picture.wanted.first);
-    choose_colours(m, 0);
-    ui::text("second ring", theme::colors().muted);
-    ImGui::SameLine();
+    choose_plane(m, 0, m.picture.wanted.first, row);
+    choose_colours(m, 0, row);
+    row.labelled("second ring", px(110));
     choose_compared(m);
     if (m.picture.wanted.compare) {
-        ImGui::AlignTextToFramePadding();
-        ui::text(m.picture.wanted.compare->stage, theme::colors().muted);
         ImGui::SameLine();
-        choose_plane(m, 1, *m.picture.wanted.compare);
-        choose_colours(m, 1);
-        ImGui::NewLine();
+        row.end_line();
+        row.labelled(m.picture.wanted.compare->stage.c_str(), 0);
+        choose_plane(m, 1, *m.picture.wanted.compare, row);
+        choose_colours(m, 1, row);
     }
     ImGui::PopFont();
+    return row.lines();
 }
 
 bool style_key(model& m, const key_press& k) {
@@ -190,7 +242,7 @@ bool style_key(model& m, const key_press& k) {
                 (void)read_range(l.range == range_choice::automatic ? "extremes" : "auto", l);
             return true;
         case 'V':
-            (void)read_colours(next_of<std::string>({"auto", "grey", "viridis"}, colours_text(l)), l);
+            if (s != nullptr) (void)read_colours(next_of(with_first("auto", s->maps), colours_text(l)), l);
             return true;
         default:
             return false;

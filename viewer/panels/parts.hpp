@@ -17,10 +17,10 @@ namespace carousel::viewer {
 // The view settings, which are drawn below the picture: its ring and plane, the range of values, the colour
 // map, and the ring whose picture is shown next to the first one.
 
-/// Draws one row per picture.
-void draw_style(model& m);
-/// Returns the height of these rows in pixels.
-[[nodiscard]] f32 style_height(const model& m);
+/// Draws them, for one picture or two. Returns the number of lines, which depends on the width of the panel.
+int draw_style(model& m);
+/// Returns the height of the lines in pixels.
+[[nodiscard]] f32 style_height(int lines);
 /// Returns true if the settings have handled the key.
 bool style_key(model& m, const key_press& k);
 

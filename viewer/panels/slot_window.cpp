@@ -34,7 +34,7 @@ void draw_still(const slot_picture_model& p, picture_store& store, ImVec2 room) 
 
 std::string line_about(const shown_picture& p) {
     std::string text = fmt::format("{} {} · {} x {}", p.plane, p.type, p.width, p.height);
-    if (p.scale.of_values)
+    if (p.scale.has_ends())
         text += fmt::format(" · {} to {} in {}", scale_text(p.scale.low), scale_text(p.scale.high),
                             name_of(p.scale.colours));
     return text;

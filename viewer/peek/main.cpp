@@ -71,7 +71,7 @@ small_picture shrink(const std::byte* rgba, u32 width, u32 height, u32 max_width
 /// Returns the text that is sent with a picture: the scale of its values, and the metadata of its frame.
 std::string words_of(const viewer::shown_picture& p) {
     const std::string carried = viewer::line_of(p.carried);
-    if (!p.scale.of_values) return carried;
+    if (!p.scale.has_ends()) return carried;
     const std::string beyond = viewer::beyond_text(p.scale);
     return fmt::format("{}: {} to {}{}{}{}{}", viewer::name_of(p), viewer::scale_text(p.scale.low),
                        viewer::scale_text(p.scale.high), beyond.empty() ? "" : ", ", beyond,

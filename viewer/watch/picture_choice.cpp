@@ -64,6 +64,27 @@ bool read_colours(std::string_view text, picture_style& style) {
     return true;
 }
 
+std::string exposure_text(const picture_style& style) { return fmt::format("{}", style.exposure); }
+
+bool read_exposure(std::string_view text, picture_style& style) {
+    const std::optional<f64> stops = number_in(text);
+    if (!stops || std::abs(*stops) > most_exposure) return false;
+    style.exposure = *stops;
+    return true;
+}
+
+bool read_tone_map(std::string_view text, picture_style& style) {
+    const std::optional<tone_map> map = tone_map_named(text);
+    if (map) style.tone = *map;
+    return map.has_value();
+}
+
+std::string channel_text(const picture_style& style) { return style.channel.empty() ? "all" : style.channel; }
+
+void read_channel(std::string_view text, picture_style& style) {
+    style.channel = text == "all" ? "" : std::string(text);
+}
+
 carried_facts carried_by(const ring::frame_facts& frame, const ring::frame_format& format, u64 now) {
     carried_facts out;
     ring::metadata_reader entries(frame.metadata);

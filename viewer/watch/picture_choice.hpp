@@ -53,6 +53,9 @@ struct picture_styles {
 struct shown_picture {
     std::string stage, plane, type;   ///< `type` is the type of the plane's elements, e.g. "f32"
     std::vector<std::string> planes;  ///< all planes of this ring that can be shown
+    std::vector<std::string>
+        maps;  ///< the colour maps that can show this plane; empty: its colours are shown
+    std::vector<std::string> channels;  ///< the channels that can be shown alone; may be empty
     /// position in the whole image, in pixels of the whole image; `zoom` x `zoom` of these pixels show one
     /// pixel of this picture
     u32 x = 0, y = 0, width = 0, height = 0, zoom = 1;
@@ -82,6 +85,18 @@ struct pointed_pixel {
 /// "auto" or a map's name.
 [[nodiscard]] std::string colours_text(const picture_style& style);
 [[nodiscard]] bool read_colours(std::string_view text, picture_style& style);
+/// A number of doublings: "0", "-1.5".
+[[nodiscard]] std::string exposure_text(const picture_style& style);
+[[nodiscard]] bool read_exposure(std::string_view text, picture_style& style);
+[[nodiscard]] bool read_tone_map(std::string_view text, picture_style& style);
+/// "all" or a channel's name. Any name is accepted, because the planes have different ones.
+[[nodiscard]] std::string channel_text(const picture_style& style);
+void read_channel(std::string_view text, picture_style& style);
+/// What the texts above may be, for messages: "auto, extremes or LOW..HIGH".
+inline constexpr const char *range_forms = "auto, extremes or LOW..HIGH",
+                            *colour_forms = "auto, grey, viridis, labels, light or normals",
+                            *exposure_forms = "a number from -16 to 16",
+                            *tone_map_forms = "neutral, aces or linear";
 
 // Saves the shown picture as a PNG file.
 

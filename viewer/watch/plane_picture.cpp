@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "frame/metadata.hpp"
+#include "kernels/surface_planes.hpp"
 
 namespace carousel::viewer {
 using ring::element;
@@ -61,6 +62,40 @@ std::optional<plane_picture> as_picture(const plane& p, std::size_t index) {
     out.index = index;
     out.kind = kind_of(out);
     return out;
+}
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+plane_meaning meaning_of(const plane_picture& p, const frame_format& f) {
+    const bool vector = p.channels >= 3 && is_float(p.type);
+    if (is_one_of(p.name, {"normal", "normals"}) && (vector || (p.channels == 1 && p.type == element::u32_)))
+        return plane_meaning::normals;
+    if (p.name == "emission" && p.channels == 1 && p.type == element::u32_) return plane_meaning::light;
+    if (vector && (f.type.find("linear") != std::string::npos || is_one_of(p.name, {"radiance", "emission"})))
+        return plane_meaning::light;
+    if (p.channels == 1 && !is_float(p.type) && p.type != element::bool_ &&
+        is_one_of(p.name, {"id", "ids", "instance", "instances", "triangle", "triangles", "label", "labels"}))
+        return plane_meaning::labels;
+    return plane_meaning::values;
+}
+
+/// Adds what the frame format implies about the values.
+void add_meaning(plane_picture& p, const frame_format& f) {
+    const bool surface = f.type == kernels::surface_format;
+    if (surface && p.name == "material" && p.channels == 4) {
+        p.kind = picture_kind::values;
+        p.channel_names = {"roughness", "metallic", "clearcoat", "emission"};
+    }
+    if (p.kind != picture_kind::values) return;
+    p.meaning = meaning_of(p, f);
+    p.zero_is_nothing = p.name == "depth" && (surface || f.type == kernels::shadow_format);
+    if (p.channels == 1 || !p.channel_names.empty()) return;
+    static constexpr const char* names[3][4] = {
+        {"0", "1", "2", "3"}, {"red", "green", "blue", "alpha"}, {"x", "y", "z", "w"}};
+    const int row = p.meaning == plane_meaning::light ? 1 : p.meaning == plane_meaning::normals ? 2 : 0;
+    p.channel_names.assign(names[row], names[row] + p.channels);
 }
 
 void take_constants(plane_picture& p, const frame_format& f) {
@@ -157,6 +192,7 @@ std::vector<plane_picture> pictures_of(const frame_format& format) {
     if (std::optional<plane_picture> nv12 = nv12_of(format)) out.push_back(std::move(*nv12));
     for (std::size_t k = 0; k < format.planes.size(); ++k) {
         std::optional<plane_picture> p = as_picture(format.planes[k], k);
+        if (p) add_meaning(*p, format);
         if (p && (out.empty() || out.front().name != p->name)) out.push_back(std::move(*p));
     }
     return out;

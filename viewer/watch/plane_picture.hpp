@@ -100,6 +100,18 @@ void with_reader(ring::element type, Use&& use) {
 // the colours: "yuv_matrix" 601, 709 or 2020 (default: 709 from 720 rows on, 601 below), "full_range" 1
 // (default: 16 to 235).
 
+/// What the values of a plane mean. It determines the colours that are used unless the user chooses others.
+enum class plane_meaning : u8 {
+    values,  ///< numbers of which nothing else is known
+    light,   ///< linear light of a scene, without an upper limit: 3 or 4 floats, in a frame format whose type
+             ///< contains "linear", or in a plane "radiance" or "emission"; or one u32 in a plane "emission"
+             ///< (red, green and blue of 9 bits with a common exponent of 5 bits)
+    normals,  ///< unit vectors, in a plane "normal": 3 or 4 floats, or one u32 (octahedral, 16 bits for each
+              ///< coordinate: kernels/body/surface.hpp)
+    labels,  ///< integers of which only the equality means something, in a plane "id", "instance", "triangle"
+             ///< or "label"
+};
+
 enum class picture_kind : u8 {
     rgba,     ///< the bytes are already RGBA8
     colours,  ///< 8-bit colours, which are shown unchanged
@@ -116,6 +128,10 @@ struct picture_part {
 struct plane_picture {
     std::string name;  ///< the plane's name; "y + uv" for two planes
     picture_kind kind = picture_kind::values;
+    plane_meaning meaning = plane_meaning::values;
+    bool zero_is_nothing = false;  ///< 0 means that the pixel shows no surface; such pixels are black
+    /// the names of the channels that can be shown alone; empty: there are none
+    std::vector<std::string> channel_names;
     ring::element type = ring::element::u8_;
     u32 width = 0, height = 0, channels = 1;
     u64 offset = 0, bytes = 0;  ///< the range of the slot's bytes that contains the whole picture

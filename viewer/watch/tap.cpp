@@ -288,6 +288,8 @@ shown_picture ring_tap::about() const {
     out.plane = picture_.name;
     out.type = picture_.kind == picture_kind::nv12 ? "NV12" : ring::name_of(picture_.type);
     for (const plane_picture& p : pictures_of(format_)) out.planes.push_back(p.name);
+    for (const colour_map m : maps_of(picture_)) out.maps.emplace_back(name_of(m));
+    out.channels = picture_.channel_names;
     out.width = picture_.width;
     out.height = picture_.height;
     return out;

@@ -26,7 +26,7 @@ function scales(shown) {
   $('scales').replaceChildren(...shown.map(p => {
     const v = p.values, parts = [el('b', {title: pictureName(p)}, pictureName(p))];
     if (v) {
-      parts.push(el('span', {}, v.low_text), el('span', {class: 'bar', style: `background:linear-gradient(to right,${v.ramp.join(',')})`}),
+      if (v.ramp.length) parts.push(el('span', {}, v.low_text), el('span', {class: 'bar', style: `background:linear-gradient(to right,${v.ramp.join(',')})`}),
         el('span', {}, v.high_text));
       if (v.nan + v.infinite > 0) parts.push(el('span', {class: 'none', title: 'NaN and the infinities have this colour'}));
       if (v.beyond) parts.push(el('span', {}, v.beyond));
@@ -56,17 +56,26 @@ function rangeChoice(key, request) {
   return parts;
 }
 
+/// The controls for linear light: the exposure, in stops, and the tone map.
+function lightChoice(prefix, request) {
+  const key = prefix + 'exposure', stops = Number(request[key]);
+  return [el('label', {}, 'exposure', el('input', {type: 'range', min: -10, max: 10, step: 0.5, value: stops, 'data-request': key}),
+    `${stops < 0 ? '−' : '+'}${Math.abs(stops)} EV`), choice('tone map', prefix + 'tone_map', ['neutral', 'aces', 'linear'], request[prefix + 'tone_map'])];
+}
+
 let requestShown = '', shownNow = [];
 function controls(s) {
   const p = s.picture, rings = s.rings.map(r => r.stage), shown = p.shown;
-  const key = JSON.stringify([rings, p.request, s.may_act, shown.map(x => [x.stage, x.plane, x.planes, x.values !== null])]);
+  const key = JSON.stringify([rings, p.request, s.may_act, shown.map(x => [x.stage, x.plane, x.planes, x.values && x.values.colours])]);
   const set = $('picture-set');
   set.hidden = rings.length === 0;
   if (key === requestShown || (document.activeElement && document.activeElement.dataset.range)) return;   // the user is typing
   requestShown = key;
   const row = (x, prefix) => !x ? [] : [choice('plane', prefix + 'plane', x.planes, x.plane),
-    ...(x.values ? [...rangeChoice(prefix + 'range', p.request[prefix + 'range']),
-      choice('colours', prefix + 'colours', ['auto', 'grey', 'viridis'], p.request[prefix + 'colours'])] : [])];
+    ...(x.channels.length ? [choice('channel', prefix + 'channel', ['all', ...x.channels], p.request[prefix + 'channel'])] : []),
+    ...(x.values && x.values.ramp.length ? rangeChoice(prefix + 'range', p.request[prefix + 'range']) : []),
+    ...(x.values && x.values.colours === 'light' ? lightChoice(prefix, p.request) : []),
+    ...(x.values ? [choice('colours', prefix + 'colours', ['auto', ...x.maps], p.request[prefix + 'colours'])] : [])];
   const first = shown[0], second = p.request.compare ? shown[1] : null;
   // The command that started the dashboard may have used another of the ring's names.
   const own = (request, ring) => rings.includes(request) || !ring ? request : ring.stage;

@@ -25,8 +25,11 @@ std::string lower(std::string_view text) {
 
 /// The keys in the order in which they are applied. The order in the body has no effect: a ring is always
 /// applied before its plane.
-constexpr const char* picture_keys[] = {"stage",   "plane",         "range",         "colours",
-                                        "compare", "compare_plane", "compare_range", "compare_colours"};
+constexpr const char* picture_keys[] = {
+    "stage",         "plane",           "channel",          "range",           "colours",
+    "exposure",      "tone_map",        "compare",          "compare_plane",   "compare_channel",
+    "compare_range", "compare_colours", "compare_exposure", "compare_tone_map"};
+constexpr std::string_view compare_prefix = "compare_";
 constexpr int ramp_colours = 17;  ///< number of colours from which a client draws the scale
 
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
@@ -38,6 +41,17 @@ json ramp_of(colour_map map) {
         out.push_back(fmt::format("#{:02x}{:02x}{:02x}", c.r, c.g, c.b));
     }
     return out;
+}
+
+/// Applies a key of the style, without the prefix. Returns the forms that are expected if the value has none
+/// of them, otherwise "".
+const char* take_style(picture_style& style, std::string_view key, const std::string& value) {
+    if (key == "range" && !read_range(value, style)) return range_forms;
+    if (key == "colours" && !read_colours(value, style)) return colour_forms;
+    if (key == "exposure" && !read_exposure(value, style)) return exposure_forms;
+    if (key == "tone_map" && !read_tone_map(value, style)) return tone_map_forms;
+    if (key == "channel") read_channel(value, style);
+    return "";
 }
 
 /// Returns "" if the value was accepted, otherwise the reason why it was refused.
@@ -58,12 +72,12 @@ std::string take(picture_request& w, const std::string& key, const std::string& 
     } else if (key == "compare_plane") {
         if (!w.what.compare) return "compare_plane: no second picture is shown";
         w.what.compare->plane = value;
-    } else if (key == "range" || key == "compare_range") {
-        if (!read_range(value, w.styles.of[key == "range" ? 0 : 1]))
-            return fmt::format("{}: expected auto, extremes or LOW..HIGH", key);
-    } else if (key == "colours" || key == "compare_colours") {
-        if (!read_colours(value, w.styles.of[key == "colours" ? 0 : 1]))
-            return fmt::format("{}: expected auto, grey or viridis", key);
+    } else {
+        const bool second = key.starts_with(compare_prefix);
+        const char* forms = take_style(
+            w.styles.of[second ? 1 : 0],
+            second ? std::string_view(key).substr(compare_prefix.size()) : std::string_view(key), value);
+        if (*forms != '\0') return fmt::format("{}: expected {}", key, forms);
     }
     return "";
 }
@@ -141,14 +155,20 @@ std::string_view query_value(std::string_view query, std::string_view key) noexc
 }
 
 json picture_request_json(const picture_request& w) {
-    return {{"stage", w.what.first.stage},
-            {"plane", w.what.first.plane},
-            {"range", range_text(w.styles.of[0])},
-            {"colours", colours_text(w.styles.of[0])},
-            {"compare", w.what.compare ? w.what.compare->stage : ""},
-            {"compare_plane", w.what.compare ? w.what.compare->plane : ""},
-            {"compare_range", range_text(w.styles.of[1])},
-            {"compare_colours", colours_text(w.styles.of[1])}};
+    json out{{"stage", w.what.first.stage},
+             {"plane", w.what.first.plane},
+             {"compare", w.what.compare ? w.what.compare->stage : ""},
+             {"compare_plane", w.what.compare ? w.what.compare->plane : ""}};
+    for (int k = 0; k < 2; ++k) {
+        const picture_style& style = w.styles.of[k];
+        const std::string prefix(k == 0 ? "" : compare_prefix);
+        out[prefix + "channel"] = channel_text(style);
+        out[prefix + "range"] = range_text(style);
+        out[prefix + "colours"] = colours_text(style);
+        out[prefix + "exposure"] = exposure_text(style);
+        out[prefix + "tone_map"] = viewer::name_of(style.tone);
+    }
+    return out;
 }
 
 std::optional<picture_request> read_picture_request(const std::string& body,
@@ -180,14 +200,15 @@ json shown_json(const shown_picture& p) {
     json out{{"stage", p.stage},         {"plane", p.plane},   {"planes", p.planes},
              {"type", p.type},           {"x", p.x},           {"y", p.y},
              {"width", p.width},         {"height", p.height}, {"zoom", p.zoom},
-             {"frame", p.ring_sequence}, {"values", nullptr}};
+             {"frame", p.ring_sequence}, {"values", nullptr},  {"maps", p.maps},
+             {"channels", p.channels}};
     if (p.scale.of_values)
         out["values"] = {{"low", p.scale.low},
                          {"high", p.scale.high},
                          {"low_text", scale_text(p.scale.low)},
                          {"high_text", scale_text(p.scale.high)},
                          {"colours", name_of(p.scale.colours)},
-                         {"ramp", ramp_of(p.scale.colours)},
+                         {"ramp", has_range(p.scale.colours) ? ramp_of(p.scale.colours) : json::array()},
                          {"below", p.scale.below},
                          {"above", p.scale.above},
                          {"nan", p.scale.nan},

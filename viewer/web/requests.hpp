@@ -44,8 +44,9 @@ struct request_target {
 // POST /picture {KEY: VALUE, ...}, with the token; a missing key keeps its value:
 //   stage, plane: texts, "": the default; STAGE.OUTPUT names any output, also a stage's first one
 //   compare, compare_plane: another ring; "": none
-//   range, compare_range: "auto", "extremes", "LOW..HIGH" · colours, compare_colours: "auto", "grey",
-//   "viridis"
+//   Each of the following also with the prefix compare_, for the second picture:
+//   channel: "all" or one of the picture's "channels" · range: "auto", "extremes", "LOW..HIGH"
+//   colours: "auto" or one of the picture's "maps" · exposure, tone_map: texts, for the map "light"
 // Returns {ok, message}. "request" of the picture in /status.json has all of these keys.
 // GET /pixel.json?x=X&y=Y, in pixels of the whole picture:
 //   {stage, plane, x, y, frame, text}: the pixel's exact value, its position in its own picture, and its

@@ -56,7 +56,7 @@ CORE = {
     "backtrace": BASE + ["run"],
     "cli": RUN + SUPERVISOR + ["graph", "top", "trace"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
-    "viewer/watch": LIBRARY + ["picture"],
+    "viewer/watch": LIBRARY + ["picture", "kernels"],   # kernels: the encodings of planes, and the tone maps
     "viewer/peek": LIBRARY + ["viewer/watch"],
     "viewer": LIBRARY + VIEWER,
 }
