@@ -57,20 +57,42 @@ coverage covered(u32 fine, u32 coarse, u32 at) {
     return c;
 }
 
-u32 mean(const u32* fine, u32 fine_width, const coverage& across, const coverage& down) {
+/// `colors`: how many channels are sRGB, from the first one on; the others are averaged as they are.
+u32 mean(const u32* fine, u32 fine_width, const coverage& across, const coverage& down, u32 colors) {
     u64 sum[4] = {}, total = 0;
     for (u32 y = 0; y < down.count; ++y) {
         for (u32 x = 0; x < across.count; ++x) {
             const u32 texel = fine[static_cast<u64>(down.first + y) * fine_width + across.first + x];
             const u64 weight = across.weight[x] * down.weight[y];
             total += weight;
-            for (u32 k = 0; k < 3; ++k) sum[k] += weight * tables.linear[texel >> (8 * k) & 255U];
-            sum[3] += weight * (texel >> 24);
+            for (u32 k = 0; k < 4; ++k) {
+                const u32 code = texel >> (8 * k) & 255U;
+                sum[k] += weight * (k < colors ? tables.linear[code] : code);
+            }
         }
     }
-    u32 out = static_cast<u32>((sum[3] + total / 2) / total) << 24;
-    for (u32 k = 0; k < 3; ++k) out |= code_of((sum[k] + total / 2) / total) << (8 * k);
+    u32 out = 0;
+    for (u32 k = 0; k < 4; ++k) {
+        const u64 middle = (sum[k] + total / 2) / total;
+        out |= (k < colors ? code_of(middle) : static_cast<u32>(middle)) << (8 * k);
+    }
     return out;
+}
+
+void build_levels(u32* texels, u32 width, u32 height, u32 levels, u32 colors) {
+    const u32* fine = texels;
+    for (u32 level = 1; level < levels; ++level) {
+        const u32 fine_width = level_side(width, level - 1), fine_height = level_side(height, level - 1);
+        const u32 columns = level_side(width, level), rows = level_side(height, level);
+        u32* const coarse = texels + texture_texels(width, height, level);
+        for (u32 y = 0; y < rows; ++y) {
+            const coverage down = covered(fine_height, rows, y);
+            for (u32 x = 0; x < columns; ++x)
+                coarse[static_cast<u64>(y) * columns + x] =
+                    mean(fine, fine_width, covered(fine_width, columns, x), down, colors);
+        }
+        fine = coarse;
+    }
 }
 
 }  // namespace
@@ -127,19 +149,11 @@ mesh_counts procedural_counts(mesh_shape shape, u32 triangles) {
 }
 
 void build_mip_chain(u32* texels, u32 width, u32 height, u32 levels) {
-    const u32* fine = texels;
-    for (u32 level = 1; level < levels; ++level) {
-        const u32 fine_width = level_side(width, level - 1), fine_height = level_side(height, level - 1);
-        const u32 columns = level_side(width, level), rows = level_side(height, level);
-        u32* const coarse = texels + texture_texels(width, height, level);
-        for (u32 y = 0; y < rows; ++y) {
-            const coverage down = covered(fine_height, rows, y);
-            for (u32 x = 0; x < columns; ++x)
-                coarse[static_cast<u64>(y) * columns + x] =
-                    mean(fine, fine_width, covered(fine_width, columns, x), down);
-        }
-        fine = coarse;
-    }
+    build_levels(texels, width, height, levels, 3);
+}
+
+void build_linear_mip_chain(u32* texels, u32 width, u32 height, u32 levels) {
+    build_levels(texels, width, height, levels, 0);
 }
 
 void tint_texels(u32* texels, u64 count, const f32 (&factor)[3]) {

@@ -26,6 +26,9 @@ struct procedural_mesh {
 /// are averaged without conversion. The arithmetic is in integers: linear values have 16 bits, sums have 64
 /// bits and are rounded to nearest, and the result is converted back to the nearest 8-bit code.
 void build_mip_chain(u32* texels, u32 width, u32 height, u32 levels);
+/// The same for numbers that are not colours (normals, roughness): all channels are averaged without
+/// conversion.
+void build_linear_mip_chain(u32* texels, u32 width, u32 height, u32 levels);
 
 /// Multiplies texels by a colour (linear, each channel limited to 0..1), in the same arithmetic. A factor of
 /// 1 changes nothing.

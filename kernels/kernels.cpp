@@ -26,8 +26,8 @@ void check_size(u32 width, u32 height) {
 
 void check_mesh(const mesh_layout& mesh, u32 max_instances) {
     const mesh_counts& c = mesh.counts;
-    const u64 triangles = static_cast<u64>(c.triangle_count) * max_instances;
-    if (triangles == 0 || c.vertex_count == 0)
+    const u64 triangles = (u64{c.triangle_count} + c.masked_count + c.blended_count) * max_instances;
+    if (c.triangle_count == 0 || max_instances == 0 || c.vertex_count == 0)
         throw config_error("only a mesh with at least one triangle and one instance can be rendered");
     // Two numbers must fit into 32 bits: the id of a triangle among the triangles of all instances, and a
     // position in the index array (3 per triangle; signed).
@@ -51,6 +51,9 @@ void check_mesh(const mesh_layout& mesh, u32 max_instances) {
             c.texture_count, texture_texels(c), c.texture_width, c.texture_height, c.texture_levels,
             max_textures, max_texels));
     }
+    if (c.material_count != 0 && c.material_count != c.texture_count)
+        throw config_error(fmt::format("{} materials can't be used with {} textures; expected one for each",
+                                       c.material_count, c.texture_count));
 }
 
 #if CAROUSEL_WITH_CUDA

@@ -11,12 +11,16 @@
 //   indices u32[T][3]
 //   with several textures: the texture number of each vertex u32[V], and a texture_record for each texture
 //   base colours u8[h][w][4] (RGBA, sRGB; after each picture its mip levels)
+//   with materials of its own (material_record.hpp): a material_record for each texture, a vertex_detail for
+//   each vertex, indices of the triangles that are not opaque u32[masked + blended][3], and the maps: a
+//   texture_record for each, then texels u8[h][w][4], as those of base colours
 // Front faces are counter-clockwise seen from outside. Positions are stored twice, for two kinds of readers:
 // code that places triangles reads only the 12 bytes of a position; code that shades a pixel reads all
 // attributes of three arbitrary vertices, so the attributes of each vertex are contiguous in memory.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
+#include "kernels/material_record.hpp"
 
 namespace carousel::kernels {
 
@@ -44,6 +48,12 @@ struct mesh_counts {
     /// if there are several textures, the number of texels of all of them together; if there is one, its size
     /// determines this number
     u32 texel_count = 0;
+    // Materials of the mesh's own, for G-buffers; all 0 if there are none.
+    u32 material_count = 0;  ///< 0, or texture_count: the number of a texture is that of its material
+    u32 map_count = 0;       ///< textures other than those of base colours
+    u32 map_texels = 0;      ///< number of texels of all maps together
+    /// Triangles in addition to triangle_count that only G-buffers show: with an alpha mask, and transparent.
+    u32 masked_count = 0, blended_count = 0;
     bool operator==(const mesh_counts&) const = default;
 };
 
@@ -88,7 +98,8 @@ struct mesh_layout {
     u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, vertices = 0, indices = 0,
         texture = 0;
     u64 texture_numbers = 0, texture_records = 0;  ///< both parts are empty if there is only one texture
-    u64 bytes = 0;                                 ///< size of the whole block
+    u64 materials = 0, details = 0, other_indices = 0, map_records = 0, maps = 0;
+    u64 bytes = 0;  ///< size of the whole block
 };
 
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 align_block(u64 bytes) {
@@ -155,7 +166,12 @@ static_assert(sizeof(texture_record) == 80);
     l.texture_numbers = l.indices + align_block(t * 12);
     l.texture_records = l.texture_numbers + (textures > 0 ? align_block(v * 4) : 0);
     l.texture = l.texture_records + align_block(textures * sizeof(texture_record));
-    l.bytes = l.texture + align_block(texture_texels(counts) * 4);
+    l.materials = l.texture + align_block(texture_texels(counts) * 4);
+    l.details = l.materials + align_block(u64{counts.material_count} * sizeof(material_record));
+    l.other_indices = l.details + (counts.material_count > 0 ? align_block(v * sizeof(vertex_detail)) : 0);
+    l.map_records = l.other_indices + align_block((u64{counts.masked_count} + counts.blended_count) * 12);
+    l.maps = l.map_records + align_block(u64{counts.map_count} * sizeof(texture_record));
+    l.bytes = l.maps + align_block(u64{counts.map_texels} * 4);
     return l;
 }
 
@@ -181,19 +197,33 @@ struct mesh_view {
     /// for each triangle, the positions of its corners in that vertex list: 8 bits per corner, the first
     /// corner in the lowest bits
     const u32* local_corners = nullptr;
+    // null if the mesh has no materials of its own
+    const material_record* materials = nullptr;
+    const vertex_detail* details = nullptr;
+    const u32* other_indices =
+        nullptr;  ///< of the triangles that are not opaque; those with a mask are first
+    const texture_record* map_records = nullptr;
+    const u32* maps = nullptr;
 };
 
 [[nodiscard]] inline mesh_view view_mesh(const mesh_layout& l, const std::byte* block) {
-    return {l.counts,
-            reinterpret_cast<const f32*>(block + l.positions),
-            reinterpret_cast<const shaded_vertex*>(block + l.vertices),
-            reinterpret_cast<const u32*>(block + l.indices),
-            reinterpret_cast<const u8*>(block + l.texture),
-            reinterpret_cast<const u32*>(block + l.texture_numbers),
-            reinterpret_cast<const texture_record*>(block + l.texture_records),
-            reinterpret_cast<const cluster_bounds*>(block + l.clusters),
-            reinterpret_cast<const u16*>(block + l.local_vertices),
-            reinterpret_cast<const u32*>(block + l.local_corners)};
+    mesh_view view{l.counts,
+                   reinterpret_cast<const f32*>(block + l.positions),
+                   reinterpret_cast<const shaded_vertex*>(block + l.vertices),
+                   reinterpret_cast<const u32*>(block + l.indices),
+                   reinterpret_cast<const u8*>(block + l.texture),
+                   reinterpret_cast<const u32*>(block + l.texture_numbers),
+                   reinterpret_cast<const texture_record*>(block + l.texture_records),
+                   reinterpret_cast<const cluster_bounds*>(block + l.clusters),
+                   reinterpret_cast<const u16*>(block + l.local_vertices),
+                   reinterpret_cast<const u32*>(block + l.local_corners)};
+    if (l.counts.material_count == 0) return view;
+    view.materials = reinterpret_cast<const material_record*>(block + l.materials);
+    view.details = reinterpret_cast<const vertex_detail*>(block + l.details);
+    view.other_indices = reinterpret_cast<const u32*>(block + l.other_indices);
+    view.map_records = reinterpret_cast<const texture_record*>(block + l.map_records);
+    view.maps = reinterpret_cast<const u32*>(block + l.maps);
+    return view;
 }
 
 }  // namespace carousel::kernels

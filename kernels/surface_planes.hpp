@@ -11,15 +11,22 @@ inline constexpr const char* surface_format = "carousel.surface";
 inline constexpr const char* shadow_format = "carousel.shadow";
 inline constexpr const char* radiance_format = "carousel.image.linear";
 
-/// Planes: 0 `albedo` u8[h][w][4] (base colour, sRGB; 0 where there is no surface), 1 `normal` u32[h][w]
-/// (octahedral, 16 bits per coordinate), 2 `material` u8[h][w][4] (roughness, metallic, clearcoat, each 255
-/// for 1; emission in units of 1/16), 3 `depth` f32[h][w] (1 / view depth; 0 where there is no surface).
-[[nodiscard]] inline std::vector<plane_spec> surface_plane_specs(u32 width, u32 height) {
-    return {{"albedo", scalar::u8_, {height, width, 4}},
-            {"normal", scalar::u32_, {height, width}},
-            {"material", scalar::u8_, {height, width, 4}},
-            {"depth", scalar::f32_, {height, width}}};
+/// Planes: 0 `albedo` u8[h][w][4] (base colour, sRGB, and the part of the sky's light that the material's
+/// occlusion map leaves, 255 for all; 0 where there is no surface), 1 `normal` u32[h][w] (octahedral, 16 bits
+/// per coordinate; unlit_normal: the surface shows its emission alone), 2 `material` u8[h][w][4] (roughness,
+/// metallic, clearcoat, each 255 for 1; emission as a factor of the base colour, in units of 1/16), 3 `depth`
+/// f32[h][w] (1 / view depth; 0 where there is no surface). For a mesh with materials of its own also 4
+/// `emission` u32[h][w] (linear, red, green and blue of 9 bits with a common exponent of 5 bits, red lowest).
+[[nodiscard]] inline std::vector<plane_spec> surface_plane_specs(u32 width, u32 height,
+                                                                 bool own_materials = false) {
+    std::vector<plane_spec> planes = {{"albedo", scalar::u8_, {height, width, 4}},
+                                      {"normal", scalar::u32_, {height, width}},
+                                      {"material", scalar::u8_, {height, width, 4}},
+                                      {"depth", scalar::f32_, {height, width}}};
+    if (own_materials) planes.push_back({"emission", scalar::u32_, {height, width}});
+    return planes;
 }
+inline constexpr u32 unlit_normal = ~0U;  ///< no octahedral coordinate is 65535
 
 /// The planes as pointers. If `albedo` is null, only `depth` is written, as for a shadow map.
 struct surface_planes {
@@ -27,6 +34,7 @@ struct surface_planes {
     u32* normal = nullptr;
     u32* material = nullptr;
     f32* depth = nullptr;
+    u32* emission = nullptr;  ///< null if the mesh has no materials of its own
 };
 
 /// A material that is the same for the whole of an instance; its tint multiplies the texture.
@@ -39,6 +47,7 @@ inline constexpr u32 max_instance_materials = 8;
 
 /// What the G-buffer contains in addition to the triangles.
 struct surface_look {
+    /// for meshes without materials of their own
     instance_material materials[max_instance_materials];
     u32 material_count = 1;  ///< instance i has material i modulo this number
     u32 has_floor = 0;       ///< 1: an infinite horizontal plane at the height `floor`

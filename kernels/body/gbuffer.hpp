@@ -1,18 +1,15 @@
 #pragma once
 // One pixel of the G-buffer from its visibility key: the steps of shade.hpp without the light.
 
-#include "kernels/body/mip.hpp"
+#include "kernels/body/emission.hpp"
+#include "kernels/body/own_material.hpp"
 #include "kernels/body/setup.hpp"
 #include "kernels/body/surface.hpp"
 #include "kernels/kernels.hpp"
 
 namespace carousel::kernels::body {
 
-struct surface_job {
-    mesh_view mesh;
-    const instance_record* instances;
-    shading shade;
-    u64 id_limit;
+struct surface_job : material_source {
     camera_rays rays;
     surface_look look;
     surface_planes out;
@@ -20,10 +17,11 @@ struct surface_job {
 };
 
 [[nodiscard]] inline surface_job make_surface_job(const fragment_stage_args& args) {
-    return {view_mesh(args.mesh, args.mesh_block),
-            args.in.instances,
-            make_shading(args.scene, args.width, args.height, args.mesh.counts),
-            u64{args.in.max_instances} * args.mesh.counts.triangle_count,
+    const u64 instances = args.in.max_instances;
+    const mesh_counts& counts = args.mesh.counts;
+    return {{view_mesh(args.mesh, args.mesh_block), args.in.instances,
+             make_shading(args.scene, args.width, args.height, counts), instances * counts.triangle_count,
+             instances * (u64{counts.triangle_count} + other_triangles(counts))},
             make_rays(args.scene.camera, args.width, args.height),
             args.look,
             args.surface,
@@ -68,6 +66,24 @@ CAROUSEL_HD_INLINE u32 tinted(const Tables& tables, const sampled_texel& t, cons
     return color;
 }
 
+/// A pixel's elements of the planes.
+struct surface_words {
+    u32 albedo, normal, material, emission;
+};
+/// Of a mesh with materials of its own.
+template <typename Tables>
+[[nodiscard]] CAROUSEL_HD_INLINE surface_words own_words(const surface_job& j, const Tables& tables, u32 id,
+                                                         f32 px, f32 py) {
+    const surface_values v = own_surface_at(j, tables, id, px, py);
+    if (v.unlit) return {0xff000000U, unlit_normal, byte_of(1.0F, 255.0F), pack_emission(v.base)};
+    const auto code = [&](f32 linear) { return static_cast<u32>(tables.encode(encode_index(linear))); };
+    return {
+        code(v.base.x) | code(v.base.y) << 8 | code(v.base.z) << 16 | byte_of(v.openness, 255.0F) << 24,
+        pack_normal(v.normal),
+        byte_of(v.roughness, 255.0F) | byte_of(v.metallic, 255.0F) << 8 | byte_of(v.clearcoat, 255.0F) << 16,
+        pack_emission(v.emission)};
+}
+
 /// Writes the pixel's elements of all planes.
 template <typename Tables>
 CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables, u64 key, u32 x, u32 y) {
@@ -85,11 +101,14 @@ CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables
         floor = inverse > max_(depth, 2.0e-3F);
         depth = floor ? inverse : depth;
     }
-    u32 albedo = 0, normal = 0, material = 0;
+    u32 albedo = 0, normal = 0, material = 0, emission = 0;
     if (floor) {
         albedo = tinted(tables, sampled_texel{}, j.look.floor_material);
         normal = pack_normal({0.0F, 1.0F, 0.0F});
         material = pack_material(j.look.floor_material);
+    } else if (j.mesh.materials != nullptr && static_cast<u32>(key) < j.all_ids) {
+        const surface_words w = own_words(j, tables, static_cast<u32>(key), px, py);
+        albedo = w.albedo, normal = w.normal, material = w.material, emission = w.emission;
     } else if (static_cast<u32>(key) < j.id_limit) {
         const u32 id = static_cast<u32>(key);
         const u32 instance = id / j.mesh.counts.triangle_count,
@@ -140,6 +159,7 @@ CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables
     j.out.normal[at] = normal;
     j.out.material[at] = material;
     j.out.depth[at] = depth;
+    if (j.out.emission != nullptr) j.out.emission[at] = emission;
 }
 
 }  // namespace carousel::kernels::body

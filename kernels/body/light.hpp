@@ -1,6 +1,7 @@
 #pragma once
 // The light of one pixel of a G-buffer: ambient occlusion, then the shadowed directional light and the sky.
 
+#include "kernels/body/emission.hpp"
 #include "kernels/body/exponential.hpp"
 #include "kernels/body/sky.hpp"
 #include "kernels/body/srgb.hpp"
@@ -161,7 +162,9 @@ CAROUSEL_HD_INLINE void light_pixel(const light_pass& p, u32 x, u32 y) {
         out = reflect_light(m, c, n, v, p.light);
         if (max_(out.x, max_(out.y, out.z)) > 0.0F) out = out * (p.a.sun * sunlit(p, point, n));
 
-        const f32 open = p.a.occlusion_radius > 0.0F ? mean_openness(p, x, y, depth) : 1.0F;
+        // The alpha of the base colour is the openness of the material's occlusion map.
+        const f32 open = (p.a.occlusion_radius > 0.0F ? mean_openness(p, x, y, depth) : 1.0F) *
+                         (static_cast<f32>(albedo >> 24) * (1.0F / 255.0F));
         // Lagarde and de Rousiers 2014, listing 26: occlusion of the reflection
         const f32 open_mirror =
             clamp_(pow_(n_v + open, exp2_(fma_(-16.0F, m.roughness, -1.0F))) - 1.0F + open, 0.0F, 1.0F);
@@ -175,6 +178,10 @@ CAROUSEL_HD_INLINE void light_pixel(const light_pass& p, u32 x, u32 y) {
         sky = mix(sky, reflected_sky(*p.a.sky, r, 0.06F) * open_mirror, coat);
         out = along(out, sky, p.a.scene.ambient);
         out = along(out, m.albedo, m.emission);
+        if (p.a.in.emission != nullptr) {
+            const vec3 emission = unpack_emission(p.a.in.emission[at]);
+            out = p.a.in.normal[at] == unlit_normal ? emission : out + emission;
+        }
         if (p.a.fog > 0.0F) {
             const f32 far = p.a.fog * sqrt_(dot(ray, ray)) / depth;
             out = mix(visible_sky(p, d), out, exp_(-(far * far)));

@@ -139,7 +139,12 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
     fragment_job job = make_job(args);
     const body::surface_job surface =
         args.color == nullptr ? body::make_surface_job(args) : body::surface_job{};
-    if (args.color == nullptr) job.surface = &surface;
+    other_parts masked;
+    if (args.color == nullptr) {
+        job.surface = &surface;
+        if (args.mesh.counts.masked_count > 0)
+            masked = find_other_parts(pool, job, 0, args.mesh.counts.masked_count);
+    }
     void (*const resolve_tile)(const fragment_job&, u32, const u64*) =
         job.surface != nullptr ? shade_entries_of(use).surface_tile : use.resolve_tile;
     worker_bins bins[max_workers];
@@ -158,6 +163,8 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
             for (u64 t = begin; t < end; ++t) {
                 u64* const keys = only ? own : job.visibility + t * tile_keys;
                 use.raster_tile(job, static_cast<u32>(t), keys, first);
+                if (last && !masked.parts.empty())
+                    shade_entries_of(use).masked_tile(job, static_cast<u32>(t), keys, masked);
                 if (last) resolve_tile(job, static_cast<u32>(t), keys);
             }
         });

@@ -2,6 +2,7 @@
 // namespace) and is compiled for one instruction set. The rule of cpu/simd_source.hpp applies: only functions
 // that are forced inline or local to the namespace may be called.
 
+#include "kernels/body/other_triangles.hpp"
 #include "kernels/cpu/shade_entries.hpp"
 
 namespace carousel::kernels::cpu::CAROUSEL_SIMD {
@@ -23,6 +24,27 @@ void surface_tile(const fragment_job& job, u32 tile, const u64* keys) {
     for (u32 y = y0; y < y1; ++y) {
         for (u32 x = x0; x < x1; ++x)
             surface_pixel(surface, cpu_tables{job.tables}, keys[(y - y0) * tile_stride + (x - x0)], x, y);
+    }
+}
+void masked_tile(const fragment_job& job, u32 tile, u64* keys, const other_parts& parts) {
+    const surface_job& surface = *job.surface;
+    const i32 x0 = static_cast<i32>(tile % job.tiles_x * tile_width),
+              y0 = static_cast<i32>(tile / job.tiles_x * tile_height);
+    for (u32 i = parts.begin[tile]; i < parts.begin[tile + 1]; ++i) {
+        const special_triangle& part = parts.parts[parts.places[i]];
+        const pixel_test test = make_pixel_test(part.triangle);
+        const i32 last_x = min_(part.box.x1, x0 + static_cast<i32>(tile_width) - 1),
+                  last_y = min_(part.box.y1, y0 + static_cast<i32>(tile_height) - 1);
+        for (i32 y = max_(part.box.y0, y0); y <= last_y; ++y) {
+            for (i32 x = max_(part.box.x0, x0); x <= last_x; ++x) {
+                const u32 column = static_cast<u32>(x), line = static_cast<u32>(y);
+                u64& nearest = keys[static_cast<u32>(y - y0) * tile_stride + static_cast<u32>(x - x0)];
+                const u64 key = key_at(test, column, line, part.id);
+                if (key < nearest && passes_mask(surface, part.id, centre_x(surface.shade, column),
+                                                 centre_y(surface.shade, line)))
+                    nearest = key;
+            }
+        }
     }
 }
 void occlusion_rows(const light_pass& p, u32 begin, u32 end) {
@@ -65,7 +87,7 @@ void compare_rows(const compare_pass& p, u32* sums, u32 begin, u32 end) {
 }  // namespace
 
 extern const shade_entries looks;
-const shade_entries looks{surface_tile,  occlusion_rows, light_rows,  bloom_down_rows,
-                          bloom_up_rows, tone_rows,      smooth_rows, compare_rows};
+const shade_entries looks{surface_tile,  masked_tile, occlusion_rows, light_rows,  bloom_down_rows,
+                          bloom_up_rows, tone_rows,   smooth_rows,    compare_rows};
 
 }  // namespace carousel::kernels::cpu::CAROUSEL_SIMD

@@ -2,6 +2,8 @@
 // The loops of looks.hpp and of the G-buffer over rows and tiles, compiled once for each instruction set from
 // the same source (cpu/looks_*.cpp), as those of entries.hpp.
 
+#include <vector>
+
 #include "kernels/body/gbuffer.hpp"
 #include "kernels/body/light.hpp"
 #include "kernels/body/post.hpp"
@@ -9,9 +11,21 @@
 
 namespace carousel::kernels::cpu {
 
+/// Parts of triangles that are not opaque, and for each tile the numbers of those that touch it.
+struct other_parts {
+    std::vector<special_triangle> parts;
+    std::vector<u32> begin;   ///< one per tile, and the end
+    std::vector<u32> places;  ///< numbers of parts
+};
+/// Those of the triangles [first, first + count) of all drawn instances.
+[[nodiscard]] other_parts find_other_parts(device::cpu::pool& pool, const fragment_job& job, u32 first,
+                                           u32 count);
+
 struct shade_entries {
     /// As entries::resolve_tile, for a G-buffer.
     void (*surface_tile)(const fragment_job& job, u32 tile, const u64* keys);
+    /// Draws those parts of triangles with an alpha mask that touch the tile into its keys.
+    void (*masked_tile)(const fragment_job& job, u32 tile, u64* keys, const other_parts& parts);
     // Rows [begin, end).
     void (*occlusion_rows)(const body::light_pass& p, u32 begin, u32 end);
     void (*light_rows)(const body::light_pass& p, u32 begin, u32 end);

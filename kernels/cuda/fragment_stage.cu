@@ -12,6 +12,7 @@
 // take minima. raster_large ends after raster_small, so that the tiles and the resolve see the results of
 // both. Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. The keys and the counter are both
 // initialised by setting all bits. So the value of the counter is its stored word plus one.
+#include "kernels/body/other_triangles.hpp"
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/large.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -75,6 +76,32 @@ __global__ void __launch_bounds__(256) raster_all_by_thread(const __grid_constan
     }
 }
 
+/// Triangles with an alpha mask, each by one warp, 32 pixels of a row of its box at a time.
+__global__ void __launch_bounds__(256)
+    raster_masked(const __grid_constant__ surface_args s, const __grid_constant__ raster_args a) {
+    const u32 count = a.mesh.counts.masked_count, others = other_triangles(a.mesh.counts);
+    const u64 end = u64{min_(a.in.counters->instance_count, a.in.max_instances)} * count;
+    const u32 lane = threadIdx.x & 31U;
+    for (u64 at = (u64{blockIdx.x} * 256 + threadIdx.x) / 32; at < end; at += u64{gridDim.x} * 8) {
+        const u32 instance = static_cast<u32>(at / count);
+        const u32 id = a.id_limit + instance * others + static_cast<u32>(at - u64{instance} * count);
+        const screen_parts parts = parts_of(s.job, a.view, id);
+        for (u32 k = 0; k < parts.count; ++k) {
+            const pixel_box box = box_of(parts.part[k], a.view.width, a.view.height);
+            const pixel_test test = make_pixel_test(parts.part[k]);
+            for (u32 y = static_cast<u32>(box.y0); y <= static_cast<u32>(box.y1); ++y) {
+                for (u32 x = static_cast<u32>(box.x0) + lane; x <= static_cast<u32>(box.x1); x += 32) {
+                    const u64 key = key_at(test, x, y, id);
+                    unsigned long long* const nearest = a.keys + u64{y} * s.job.width + x;
+                    if (key < *nearest &&
+                        passes_mask(s.job, id, centre_x(s.job.shade, x), centre_y(s.job.shade, y)))
+                        atomicMin(nearest, static_cast<unsigned long long>(key));
+                }
+            }
+        }
+    }
+}
+
 u64 key_bytes(u32 width, u32 height) { return align_block(u64{width} * height * 8); }
 
 }  // namespace
@@ -118,8 +145,11 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const dim3 blocks((args.width + 31) / 32, (args.height + 7) / 8);
     if (args.color == nullptr) {
-        launch_after("resolve_surface", resolve_surface, blocks, dim3(32, 8), q,
-                     surface_args{make_surface_job(args), a.keys});
+        const surface_args s{make_surface_job(args), a.keys};
+        const u64 masked = u64{args.in.max_instances} * args.mesh.counts.masked_count;
+        if (masked > 0)
+            launch("raster_masked", raster_masked, blocks_striding(masked * 32, 256, 4), 256, q, s, a);
+        launch_after("resolve_surface", resolve_surface, blocks, dim3(32, 8), q, s);
         return;
     }
     const resolve_args r{a.mesh,

@@ -8,6 +8,7 @@
 #include "kernels/cpu/shade_entries.hpp"
 #include "kernels/looks.hpp"
 #include "tests/kernels/backend.hpp"
+#include "tests/kernels/mapped_mesh.hpp"
 
 using namespace carousel;
 using namespace carousel::kernels;
@@ -17,12 +18,22 @@ namespace {
 
 constexpr u32 width = 133, height = 71, side = 96;  // no multiples of a tile or a block
 constexpr u64 pixels = u64{width} * height;
+constexpr chain_options options{mesh_shape::torus_knots, 3000, width, height, 4};
 
 /// All memory of one run of the stages, on one device, and its bytes afterwards.
 class looks {
 public:
     looks(device::context& context, device::queue& queue)
-        : queue_(queue), scene_chain_(context, queue, {mesh_shape::torus_knots, 3000, width, height, 4}) {
+        : queue_(queue), scene_chain_(context, queue, options) {
+        prepare(context);
+    }
+    looks(device::context& context, device::queue& queue, const mapped_mesh& mesh)
+        : queue_(queue), scene_chain_(context, queue, options, mesh.layout) {
+        scene_chain_.set_mesh(mesh.block);
+        prepare(context);
+    }
+
+    void prepare(device::context& context) {
         const auto room = [&](u64 bytes) {
             memory_.push_back(context.allocate(bytes));
             host_.push_back(context.allocate_host(bytes));
@@ -32,6 +43,8 @@ public:
         surface_.normal = reinterpret_cast<u32*>(room(pixels * 4));
         surface_.material = reinterpret_cast<u32*>(room(pixels * 4));
         surface_.depth = reinterpret_cast<f32*>(room(pixels * 4));
+        if (scene_chain_.layout().counts.material_count > 0)
+            surface_.emission = reinterpret_cast<u32*>(room(pixels * 4));
         shadow_ = reinterpret_cast<f32*>(room(side * side * 4));
         radiance_ = reinterpret_cast<f32*>(room(pixels * 16));
         color_ = reinterpret_cast<u8*>(room(pixels * 4));
@@ -42,7 +55,7 @@ public:
         occlusion_ = reinterpret_cast<u8*>(room(pixels));
         post_ = room(post_scratch_bytes(width, height));
         const u32 largest = width > side ? width : side;
-        scratch_bytes_ = fragment_scratch_bytes(queue.kind(), largest, largest);
+        scratch_bytes_ = fragment_scratch_bytes(queue_.kind(), largest, largest);
         scratch_ = context.allocate(scratch_bytes_);
         const auto made = std::make_unique<environment>();
         make_environment(*made);
@@ -190,7 +203,30 @@ TEST_CASE("CPU and GPU: G-buffer, shadow map, light, post and comparison have th
     for (const tone_map_name map : {tone_map_name::neutral, tone_map_name::aces, tone_map_name::linear})
         REQUIRE(gpu.run(map) == cpu.run(map));
 }
+TEST_CASE("CPU and GPU: a G-buffer of mipmapped textures and of full materials has the same bytes") {
+    CAROUSEL_NEEDS_DEVICE();
+    backend host = open_backend(device::device_kind::cpu);
+    for (const mapped_mesh& mesh : {soup_with_textures(3000), soup_with_materials(3000)}) {
+        looks gpu(*on.context, *on.queue, mesh), cpu(*host.context, *host.queue, mesh);
+        CAPTURE(mesh.layout.counts.material_count);
+        REQUIRE(gpu.run(tone_map_name::neutral) == cpu.run(tone_map_name::neutral));
+    }
+}
 #else
+TEST_CASE("a G-buffer of mipmapped textures and of full materials is equal for all loops and threads") {
+    backend on = open_backend(device::device_kind::cpu, 2);
+    for (const mapped_mesh& mesh : {soup_with_textures(3000), soup_with_materials(3000)}) {
+        looks l(*on.context, *on.queue, mesh);
+        const std::vector<std::byte> expected = l.run(tone_map_name::neutral);
+        for (const char* name : {"baseline", "avx2", "avx512"}) {
+            const cpu::entries* const use = cpu::find_entries(name);
+            if (use == nullptr) continue;
+            CAPTURE(name, mesh.layout.counts.material_count);
+            REQUIRE(l.run(tone_map_name::neutral, *use, 1) == expected);
+            REQUIRE(l.run(tone_map_name::neutral, *use, 3) == expected);
+        }
+    }
+}
 TEST_CASE("G-buffer, light and post are equal for every instruction set and number of threads") {
     backend on = open_backend(device::device_kind::cpu, 2);
     looks l(*on.context, *on.queue);

@@ -81,4 +81,68 @@ inline mapped_mesh soup_with_textures(u32 triangles) {
     return m;
 }
 
+/// The same with materials of its own: maps of each kind and border, given and computed tangents, two sets of
+/// texture coordinates, colours, and triangles with a mask.
+inline mapped_mesh soup_with_materials(u32 triangles) {
+    const mapped_mesh plain = soup_with_textures(triangles);
+    mesh_counts counts = plain.layout.counts;
+    counts.material_count = counts.texture_count;
+    counts.map_count = 2;
+    const texture_record first = describe_texture(33, 17, mip_levels(33, 17), 0);
+    const u32 second_begin = static_cast<u32>(texture_texels(33, 17, first.levels));
+    const texture_record second = describe_texture(8, 8, mip_levels(8, 8), second_begin);
+    counts.map_texels = second_begin + static_cast<u32>(texture_texels(8, 8, second.levels));
+    counts.masked_count = triangles / 4;
+    mapped_mesh m = empty_mesh(counts);
+    std::memcpy(m.block.data() + sizeof(mesh_header), plain.block.data() + sizeof(mesh_header),
+                plain.layout.bytes - sizeof(mesh_header));
+    material_record* const materials = m.at<material_record>(m.layout.materials);
+    for (u32 i = 0; i < 4; ++i) materials[i] = material_record{};
+    const auto slot = [](u32 map, u32 mode) {
+        map_slot s;
+        s.map = map, s.mode = mode;
+        s.transform[0] = 1.5F, s.transform[1] = 0.25F, s.transform[2] = -0.75F;
+        return s;
+    };
+    materials[0].normal_map = slot(0, map_mirror | map_clamp << 2);
+    materials[0].roughness_map = slot(1, 1U << map_channel_shift);
+    materials[0].metallic_map = slot(1, 2U << map_channel_shift | map_second_set);
+    materials[1].normal_map = slot(1, map_second_set | map_nearest);
+    materials[1].normal_scale = -0.5F;
+    materials[1].emission_map = slot(0, map_repeat | map_mirror << 2);
+    materials[1].emission[0] = 12.0F, materials[1].emission[1] = 0.02F;
+    materials[1].occlusion_map = slot(0, map_clamp);
+    materials[1].occlusion_strength = 0.7F;
+    materials[2].flags = material_unlit;
+    materials[2].base_color.mode = map_clamp | map_mirror << 2;
+    materials[3].flags = material_masked;
+    materials[3].opacity = 0.9F;
+    materials[3].opacity_map = slot(1, 3U << map_channel_shift);
+    materials[3].clearcoat = 0.8F;
+    materials[3].clearcoat_map = slot(1, 0);
+    materials[3].emission[2] = 70000.0F;  // beyond what a G-buffer stores
+    vertex_detail* const details = m.at<vertex_detail>(m.layout.details);
+    for (u32 i = 0; i < counts.vertex_count; ++i) {
+        const f32 turn = static_cast<f32>(i % 7);
+        const u32 triangle = i / 3;
+        details[i] = {
+            {1.0F, turn, 0.5F, triangle % 3 == 0 ? 0.0F : (triangle % 3 == 1 ? 2.0F : -1.0F)},
+            {{turn * 0.3F, static_cast<f32>(i % 3)}, {static_cast<f32>(i % 2), turn}},
+            {65535, static_cast<u16>(9000 * (i % 7)), 40000, static_cast<u16>(65535 - 9000 * (i % 4))},
+            {}};
+    }
+    u32* const others = m.at<u32>(m.layout.other_indices);
+    for (u32 t = 0; t < counts.masked_count; ++t)
+        for (u32 k = 0; k < 3; ++k) others[3 * t + k] = 3 * (4 * t + 3) + k;
+    texture_record* const records = m.at<texture_record>(m.layout.map_records);
+    records[0] = first, records[1] = second;
+    std::mt19937 random(12);
+    for (const texture_record& r : {first, second}) {
+        u32* const texels = m.at<u32>(m.layout.maps) + r.begin[0];
+        for (u32 i = 0; i < r.width * r.height; ++i) texels[i] = static_cast<u32>(random());
+        build_linear_mip_chain(texels, r.width, r.height, r.levels);
+    }
+    return m;
+}
+
 }  // namespace carousel::kernels::testing
