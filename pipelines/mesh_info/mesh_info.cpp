@@ -122,7 +122,9 @@ json mesh_info(const std::filesystem::path& file) {
     for (const feature_use& use : features_of(asset))
         info["features"].push_back({{"feature", name_of(use.feature)},
                                     {"count", use.count},
-                                    {"shown", is_shown(use.feature)},
+                                    {"shown", is_shown(use.feature, shown_by::surface)},
+                                    {"needs_surface", !is_shown(use.feature, shown_by::picture) &&
+                                                          is_shown(use.feature, shown_by::surface)},
                                     {"text", use.text}});
     return info;
 }
@@ -154,6 +156,12 @@ std::string mesh_info_text(const json& info) {
                           ? image.at("error").get<std::string>()
                           : fmt::format("{}: {} x {}", image.at("name").get<std::string>(),
                                         image.at("width").get<u32>(), image.at("height").get<u32>()));
+    std::string needs;
+    for (const json& feature : info.at("features"))
+        if (feature.at("needs_surface").get<bool>())
+            needs += (needs.empty() ? "" : ", ") + feature.at("feature").get<std::string>();
+    if (!needs.empty())
+        out += fmt::format("Only with full_materials = true and a G-buffer (looks.toml):\n  {}\n", needs);
     bool any = false;
     for (const json& feature : info.at("features")) {
         if (feature.at("shown").get<bool>()) continue;
@@ -164,7 +172,7 @@ std::string mesh_info_text(const json& info) {
     const json& images = info.at("images");
     const bool complete =
         std::none_of(images.begin(), images.end(), [](const json& i) { return i.contains("error"); });
-    if (!any && complete) out += "The picture shows everything that the file contains.\n";
+    if (!any && complete && needs.empty()) out += "The picture shows everything that the file contains.\n";
     return out;
 }
 

@@ -120,6 +120,14 @@ private:
         add_materials(
             asset_feature::clearcoat, [](m a) { return a.clearcoat > 0; },
             "has a clearcoat, which is not shown", "have a clearcoat, which is not shown");
+        add_materials(
+            asset_feature::clearcoat_details,
+            [](m a) {
+                return a.clearcoat > 0 &&
+                       (a.clearcoat_roughness_texture.present() || a.clearcoat_normal_texture.present());
+            },
+            "has a clearcoat with a roughness or normal map, which is not shown",
+            "have clearcoats with roughness or normal maps, which are not shown");
         add_materials(asset_feature::emission, emits, "emits light, which is not shown",
                       "emit light, which is not shown");
         add_materials(
@@ -153,7 +161,7 @@ private:
             "are unlit and are drawn with light");
     }
 
-    /// Only textures of base colours: others are not shown at all, which has its own entry.
+    /// Only textures of base colours: the pictures that do not show these properties show no other textures.
     void of_textures() {
         std::set<u32> used;
         for (const asset_material* m : parts_.materials)
@@ -180,7 +188,25 @@ private:
 
 std::vector<feature_use> features_of(const scene_asset& asset) { return feature_list(asset).make(); }
 
-bool is_shown(asset_feature) noexcept { return false; }
+bool is_shown(asset_feature feature, shown_by pictures) noexcept {
+    if (pictures == shown_by::picture) return false;
+    switch (feature) {
+        case asset_feature::alpha_mask:
+        case asset_feature::clearcoat:
+        case asset_feature::emission:
+        case asset_feature::metallic_roughness:
+        case asset_feature::nearest_filter:
+        case asset_feature::normal_maps:
+        case asset_feature::occlusion_maps:
+        case asset_feature::opacity_maps:
+        case asset_feature::unlit:
+        case asset_feature::vertex_colors:
+        case asset_feature::wrap_modes:
+            return true;
+        default:
+            return false;
+    }
+}
 
 const char* name_of(asset_feature feature) noexcept {
     switch (feature) {
@@ -194,6 +220,8 @@ const char* name_of(asset_feature feature) noexcept {
             return "cameras";
         case asset_feature::clearcoat:
             return "clearcoat";
+        case asset_feature::clearcoat_details:
+            return "clearcoat_details";
         case asset_feature::emission:
             return "emission";
         case asset_feature::extensions:
@@ -238,9 +266,9 @@ const char* name_of(asset_feature feature) noexcept {
     return "unknown";
 }
 
-void warn_of_hidden_features(const scene_asset& asset) {
+void warn_of_hidden_features(const scene_asset& asset, shown_by pictures) {
     for (const feature_use& use : features_of(asset))
-        if (!is_shown(use.feature)) log::warning("{}: {}", asset.name, use.text);
+        if (!is_shown(use.feature, pictures)) log::warning("{}: {}", asset.name, use.text);
 }
 
 }  // namespace carousel::stages

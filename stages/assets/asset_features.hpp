@@ -16,6 +16,7 @@ enum class asset_feature : u8 {
     animations,
     cameras,
     clearcoat,
+    clearcoat_details,  ///< maps of its roughness and normals; it has one roughness
     emission,
     extensions,  ///< extensions that no reader knows; never shown
     height_maps,
@@ -47,13 +48,15 @@ struct feature_use {
 /// The features that the scene uses, in the order of the enumeration, with those that pictures show.
 [[nodiscard]] std::vector<feature_use> features_of(const scene_asset& asset);
 
-/// True if the pictures of geometry, vertex and fragment show the feature.
-[[nodiscard]] bool is_shown(asset_feature feature) noexcept;
+/// Which pictures: those that fragment makes by itself, or those that light makes from a G-buffer of a mesh
+/// with `full_materials`.
+enum class shown_by : u8 { picture, surface };
+[[nodiscard]] bool is_shown(asset_feature feature, shown_by pictures) noexcept;
 
 /// The feature's name: "alpha_blend".
 [[nodiscard]] const char* name_of(asset_feature feature) noexcept;
 
-/// Logs one warning for each kind of feature that the scene uses and pictures do not show.
-void warn_of_hidden_features(const scene_asset& asset);
+/// Logs one warning for each kind of feature that the scene uses and these pictures do not show.
+void warn_of_hidden_features(const scene_asset& asset, shown_by pictures);
 
 }  // namespace carousel::stages

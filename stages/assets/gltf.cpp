@@ -41,7 +41,8 @@ void read_transform(asset_node& to, const gltf_value& node) {
 
 }  // namespace
 
-gltf_reader::gltf_reader(const std::filesystem::path& path, u64 most_bytes) : document_(path, most_bytes) {
+gltf_reader::gltf_reader(const std::filesystem::path& path, u64 most_bytes, bool base_colors_only)
+    : document_(path, most_bytes), base_colors_only_(base_colors_only) {
     asset_.name = path.string();
 }
 
@@ -277,10 +278,12 @@ void gltf_reader::note_extensions() {
     }
 }
 
-scene_asset read_gltf(const std::filesystem::path& path, std::optional<u64> most_bytes) {
+scene_asset read_gltf(const std::filesystem::path& path, std::optional<u64> most_bytes,
+                      bool base_colors_only) {
     try {
         // The other half is for the meshes and textures that are made of the scene.
-        return gltf_reader(path, most_bytes.value_or(shm::available_host_bytes() / 2)).read();
+        return gltf_reader(path, most_bytes.value_or(shm::available_host_bytes() / 2), base_colors_only)
+            .read();
     } catch (const std::bad_alloc&) {
         throw settings_error("mesh",
                              fmt::format("{}: the mesh needs more memory than there is", path.string()));

@@ -43,7 +43,7 @@ void gltf_reader::read_material(asset_material& to, const gltf_value& material) 
     if (const auto appearance = material.find("pbrMetallicRoughness")) {
         read_floats(*appearance, "baseColorFactor", to.base_color);
         if (const auto texture = appearance->find("baseColorTexture"))
-            to.base_color_texture = slot_of(*texture);
+            to.base_color_texture = slot_of(*texture, 0, true);
         optional_part([&] { to.metallic = number_within(*appearance, "metallicFactor", 1, 0, 1); });
         optional_part([&] { to.roughness = number_within(*appearance, "roughnessFactor", 1, 0, 1); });
         to.metallic_texture = optional_slot(*appearance, "metallicRoughnessTexture", 2);
@@ -104,28 +104,29 @@ void gltf_reader::read_material_extensions(asset_material& to, const gltf_value&
     for (std::size_t k = 0; k < 3; ++k) to.specular[k] = static_cast<f32>(reflectance * factor * color[k]);
 }
 
-texture_slot gltf_reader::slot_of(const gltf_value& texture_info, u8 channel) {
+texture_slot gltf_reader::slot_of(const gltf_value& texture_info, u8 channel, bool with_image) {
     texture_slot out;
     u64 set = texture_info.integer_or("texCoord", 0, 0, 31);
     out.transform = texture_transform_of(texture_info, set);
     out.set = static_cast<u32>(set);
     out.channel = channel;
-    out.texture = texture_of(texture_info);
+    out.texture = texture_of(texture_info, with_image);
     return out;
 }
 
 texture_slot gltf_reader::optional_slot(const gltf_value& from, const char* key, u8 channel) {
     texture_slot out;
     optional_part([&] {
-        if (const auto info = from.find(key)) out = slot_of(*info, channel);
+        if (const auto info = from.find(key)) out = slot_of(*info, channel, !base_colors_only_);
     });
     return out;
 }
 
-u32 gltf_reader::texture_of(const gltf_value& texture_info) {
+u32 gltf_reader::texture_of(const gltf_value& texture_info, bool with_image) {
     const gltf_value texture = document_.referred(texture_info, "index", "textures");
     const u32 number = static_cast<u32>(texture_info.integer("index", 0, UINT32_MAX));
-    if (known_textures_.contains(number)) return number;
+    const bool is_known = known_textures_.contains(number);
+    if (is_known && (!with_image || !asset_.images[asset_.textures[number].image].none())) return number;
     asset_texture made;
     if (texture.has("sampler")) {
         const gltf_value sampler = document_.referred(texture, "sampler", "samplers");
@@ -135,7 +136,7 @@ u32 gltf_reader::texture_of(const gltf_value& texture_info) {
     }
     const gltf_value image = document_.referred(texture, "source", "images");
     made.image = static_cast<u32>(texture.integer("source", 0, UINT32_MAX));
-    if (asset_.images[made.image].none()) asset_.images[made.image] = document_.image(image);
+    if (with_image && asset_.images[made.image].none()) asset_.images[made.image] = document_.image(image);
     asset_.textures[number] = made;
     known_textures_.insert(number);
     return number;

@@ -14,7 +14,7 @@ namespace carousel::stages {
 
 class gltf_reader {
 public:
-    gltf_reader(const std::filesystem::path& path, u64 most_bytes);
+    gltf_reader(const std::filesystem::path& path, u64 most_bytes, bool base_colors_only);
     [[nodiscard]] scene_asset read();
 
 private:
@@ -43,10 +43,10 @@ private:
     [[nodiscard]] u32 material_of(const gltf_value& primitive);
     void read_material(asset_material& to, const gltf_value& material);
     void read_material_extensions(asset_material& to, const gltf_value& material);
-    [[nodiscard]] texture_slot slot_of(const gltf_value& texture_info, u8 channel = 0);
+    [[nodiscard]] texture_slot slot_of(const gltf_value& texture_info, u8 channel, bool with_image);
     /// The slot that `from`.`key` describes, which is left out if it is invalid.
     [[nodiscard]] texture_slot optional_slot(const gltf_value& from, const char* key, u8 channel = 0);
-    [[nodiscard]] u32 texture_of(const gltf_value& texture_info);
+    [[nodiscard]] u32 texture_of(const gltf_value& texture_info, bool with_image);
 
     // gltf_animation.cpp: skins and animations
     void read_skins();
@@ -56,6 +56,7 @@ private:
 
     gltf_document document_;
     scene_asset asset_;
+    bool base_colors_only_ = false;
     std::set<u64> known_materials_, known_textures_, known_meshes_;
 };
 

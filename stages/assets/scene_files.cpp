@@ -14,11 +14,11 @@ const std::vector<std::string>& scene_file_extensions() {
     return all;
 }
 
-scene_asset read_scene_file(const std::filesystem::path& path) {
+scene_asset read_scene_file(const std::filesystem::path& path, bool base_colors_only) {
     std::string extension = path.extension().string();
     std::transform(extension.begin(), extension.end(), extension.begin(),
                    [](unsigned char c) { return std::tolower(c); });
-    if (extension == ".gltf" || extension == ".glb") return read_gltf(path);
+    if (extension == ".gltf" || extension == ".glb") return read_gltf(path, std::nullopt, base_colors_only);
     if (extension == ".ply") return read_ply(path);
     std::error_code failed;
     if (extension != ".obj" && std::filesystem::exists(path, failed)) {

@@ -20,8 +20,10 @@ namespace carousel::stages {
 /// 3.7.2.1 (meshes), 3.7.4 (transformations).
 /// Refused too: a file that expands to more than `most_bytes`, because a few bytes may name any size, and any
 /// number of parts may name one accessor. Without a value: half of the memory that is available.
+/// `base_colors_only`: of the images, only those of base colours are read.
 [[nodiscard]] scene_asset read_gltf(const std::filesystem::path& path,
-                                    std::optional<u64> most_bytes = std::nullopt);
+                                    std::optional<u64> most_bytes = std::nullopt,
+                                    bool base_colors_only = false);
 
 /// Wavefront OBJ with its material libraries: one mesh, one primitive per material that a face uses.
 /// Polygons are converted to triangles that cover exactly the polygon, also if it is concave; missing normals
@@ -41,6 +43,8 @@ std::vector<u32> check_obj(const std::string& text, const std::string& name);
 [[nodiscard]] const std::vector<std::string>& scene_file_extensions();
 
 /// Reads a file by the reader that its name selects. Throws settings_error also for a file of another name.
-[[nodiscard]] scene_asset read_scene_file(const std::filesystem::path& path);
+/// `base_colors_only`: as for read_gltf(); pictures of other formats are separate files, which a reader only
+/// names.
+[[nodiscard]] scene_asset read_scene_file(const std::filesystem::path& path, bool base_colors_only = false);
 
 }  // namespace carousel::stages

@@ -1,5 +1,7 @@
 #include "stages/fragment/fragment.hpp"
 
+#include <fmt/format.h>
+
 #include "stages/fragment/material_table.hpp"
 #include "stages/scene/surface_formats.hpp"
 
@@ -11,8 +13,15 @@ description fragment::configure(const configuration& with) {
     width_ = with.width;
     height_ = with.height;
     surface_ = with.settings->choice("output", "picture", {"picture", "surface"}) == "surface";
+    const bool own_materials = mesh_.layout.counts.material_count > 0;
+    if (own_materials && !surface_)
+        throw config_error(fmt::format(
+            "stage \"{}\": the mesh has full materials, which only a G-buffer shows: set output = "
+            "\"surface\" here and add the stages light and post (pipelines/looks.toml), or remove "
+            "full_materials from the stage geometry",
+            with.stage));
     if (surface_) appearance_ = appearance_from(*with.settings);
-    return {.outputs = {surface_ ? surface_format(width_, height_, mesh_.three_quarter)
+    return {.outputs = {surface_ ? surface_format(width_, height_, mesh_.three_quarter, own_materials)
                                  : image_format(width_, height_)},
             .uses = {mesh_asset},
             .parameters = scene_parameters::schema(mesh_.three_quarter),

@@ -4,7 +4,8 @@
 // its G-buffer, carousel.surface. Asset: mesh (texture coordinates, normals, base colour).
 //   output          "picture" or "surface" ["picture"]
 // With output = "surface":
-//   materials       names of the materials of the instances, in turn (material_table.hpp) ["textured"]
+//   materials       names of the materials of the instances, in turn (material_table.hpp); a mesh with
+//                   materials of its own (full_materials of geometry) has those instead ["textured"]
 //   floor           height of an infinite floor; no key: no floor
 //   floor_material  ["concrete"]
 

@@ -9,6 +9,8 @@
 //              PNG or JPEG ["auto"]
 //   filter     auto (trilinear for pictures, bilinear for the shapes' own textures), bilinear, or trilinear:
 //              mip-mapped ["auto"]
+//   full_materials  true: all properties of a file's materials are read, for a stage fragment with output =
+//              "surface"; false: base colours. For texture = "auto" only [false]
 //   copies     instances of the mesh [1]
 //   arrangement  of the copies: grid, or field (sunflower pattern, each instance tumbling in its own way)
 //                ["grid"]

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "kernels/material_record.hpp"
 #include "stages/assets/scene_asset.hpp"
 #include "stages/assets/texture.hpp"
 
@@ -26,12 +27,23 @@ struct mesh_vertex {
 struct surface {
     picture image;              ///< base colour; none: white
     f32 factor[3] = {1, 1, 1};  ///< factor by which the image is multiplied, linear light, 0..1
+    bool linear = false;        ///< the numbers of the image are averaged as they are; the factor is not used
+    u32 missing = ~0U;          ///< colour (RGBA, red lowest) if there is no image
+};
+
+/// The properties of a file's materials in addition to base colours, for G-buffers.
+struct mesh_materials {
+    std::vector<kernels::material_record> records;  ///< one per surface
+    std::vector<kernels::vertex_detail> details;    ///< one per vertex
+    std::vector<surface> maps;
+    std::vector<u32> masked, blended;  ///< triangles, three indices each, which are not in mesh_data::indices
 };
 
 struct mesh_data {
     std::vector<mesh_vertex> vertices;
     std::vector<u32> indices;       ///< three per triangle, counter-clockwise seen from outside
     std::vector<surface> surfaces;  ///< empty: the file specifies no colours
+    mesh_materials materials;       ///< empty unless they were requested
 };
 
 /// Moves the centre of the bounding box to the origin and the farthest point to distance 1. Throws
@@ -48,10 +60,12 @@ void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name
 /// have separate vertices. A double-sided material has the back of each triangle as well, because kernels
 /// draw fronts only. Each material in use is a surface. The mesh is not scaled (fit_unit_sphere). Throws
 /// settings_error for the key "mesh" if a point exceeds the range of a float or the mesh becomes too large.
-[[nodiscard]] mesh_data mesh_of_asset(const scene_asset& asset);
+/// `all_properties`: also fills mesh_data::materials; triangles that are not opaque are there. A file without
+/// any material is matt and white.
+[[nodiscard]] mesh_data mesh_of_asset(const scene_asset& asset, bool all_properties = false);
 
 /// Reads a scene file of any format (stages/assets/scene_files.hpp) as one mesh in the unit sphere. Logs one
 /// warning for each kind of feature that pictures do not show. Throws settings_error for the key "mesh".
-[[nodiscard]] mesh_data load_mesh(const std::filesystem::path& path);
+[[nodiscard]] mesh_data load_mesh(const std::filesystem::path& path, bool all_properties = false);
 
 }  // namespace carousel::stages

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "stages/assets/asset_features.hpp"
 #include "stages/assets/obj_parts.hpp"
 #include "stages/assets/scene_files.hpp"
+#include "stages/geometry/material_maker.hpp"
 #include "stages/geometry/mesh_data.hpp"
 #include "stages/sdk/configuration.hpp"
 
@@ -21,6 +23,7 @@ constexpr u64 most = u64{1} << 29U;  // limit of the kernels for the number of v
 struct exact_vertex {
     f64 position[3], normal[3];
     f32 texture[2];
+    kernels::vertex_detail detail;
 };
 
 struct exact_part {
@@ -63,6 +66,7 @@ void add_backs(exact_part& p) {
     for (std::size_t i = 0; i < vertices; ++i) {
         exact_vertex back = p.vertices[i];
         for (f64& n : back.normal) n = -n;
+        turn_tangent(back.detail);
         p.vertices.push_back(back);
     }
     for (std::size_t t = 0; t < corners; t += 3)
@@ -72,7 +76,8 @@ void add_backs(exact_part& p) {
 
 class mesh_maker {
 public:
-    explicit mesh_maker(const scene_asset& asset) : asset_(asset) {}
+    mesh_maker(const scene_asset& asset, bool all_properties)
+        : asset_(asset), all_properties_(all_properties), materials_(asset) {}
 
     mesh_data make() {
         const std::vector<affine> world = asset_.world_transforms();
@@ -85,12 +90,18 @@ public:
             for (const asset_primitive& p : asset_.meshes[node.mesh].primitives) {
                 const u32 surface = surface_of(p.material);
                 const exact_part part = exact(p);
-                if (node.instances.empty()) append(part, world[i], surface);
-                for (const affine& instance : node.instances) append(part, world[i].times(instance), surface);
-                numbers.insert(numbers.end(), p.triangle_numbers.begin(), p.triangle_numbers.end());
+                std::vector<u32>& indices = indices_for(material(p.material));
+                if (node.instances.empty()) append(part, world[i], surface, indices);
+                for (const affine& instance : node.instances)
+                    append(part, world[i].times(instance), surface, indices);
+                if (&indices == &mesh_.indices)
+                    numbers.insert(numbers.end(), p.triangle_numbers.begin(), p.triangle_numbers.end());
             }
             restore_order(first, numbers);
         }
+        if (all_properties_) mesh_.materials.maps = materials_.take_maps();
+        // The kernels need an opaque triangle; this one has no area.
+        if (all_properties_ && mesh_.indices.empty() && !mesh_.vertices.empty()) mesh_.indices = {0, 0, 0};
         return std::move(mesh_);
     }
 
@@ -101,16 +112,30 @@ private:
 
     const asset_material& material(u32 number) const {
         static const asset_material none;
-        return number == no_index ? none : asset_.materials[number];
+        static const asset_material matt = [] {
+            asset_material m;
+            m.metallic = 0;
+            return m;
+        }();
+        if (number != no_index) return asset_.materials[number];
+        return asset_.materials.empty() ? matt : none;
+    }
+
+    /// Where the triangles of a material are.
+    std::vector<u32>& indices_for(const asset_material& m) {
+        if (!all_properties_) return mesh_.indices;
+        return m.alpha == alpha_mode::mask ? mesh_.materials.masked : mesh_.indices;
     }
 
     /// Brings the triangles whose indices begin at `first` into the file's order, because of two triangles at
     /// the same place pictures show the first one.
     void restore_order(std::size_t first, const std::vector<u32>& numbers) {
         if (numbers.empty() || 3 * numbers.size() != mesh_.indices.size() - first) return;
-        std::vector<u32> ordered(3 * numbers.size());
+        std::vector<u32> order(numbers.size()), ordered(3 * numbers.size());
+        std::iota(order.begin(), order.end(), 0U);
+        std::sort(order.begin(), order.end(), [&](u32 a, u32 b) { return numbers[a] < numbers[b]; });
         for (std::size_t t = 0; t < numbers.size(); ++t)
-            std::copy_n(&mesh_.indices[first + 3 * t], 3, &ordered[std::size_t{3} * numbers[t]]);
+            std::copy_n(&mesh_.indices[first + std::size_t{3} * order[t]], 3, &ordered[3 * t]);
         std::copy(ordered.begin(), ordered.end(), mesh_.indices.begin() + static_cast<std::ptrdiff_t>(first));
     }
 
@@ -124,6 +149,7 @@ private:
             if (m.base_color_texture.present())
                 made.image = asset_.images[asset_.textures[m.base_color_texture.texture].image];
             mesh_.surfaces.push_back(std::move(made));
+            if (all_properties_) mesh_.materials.records.push_back(materials_.record_of(m));
         }
         return known->second;
     }
@@ -145,6 +171,7 @@ private:
                 refuse(
                     "KHR_texture_transform of its material moves a texture coordinate out of the range of a "
                     "float");
+            if (all_properties_) v.detail = materials_.detail_of(m, p, i);
         }
         out.indices = p.indices;
         out.unit_normals = p.unit_normals && !p.normals.empty();
@@ -168,19 +195,22 @@ private:
         v.reserve(room);
     }
 
-    void append(const exact_part& p, const affine& at, u32 surface) {
-        if (mesh_.vertices.size() + p.vertices.size() > most ||
-            (mesh_.indices.size() + p.indices.size()) / 3 > most) {
+    void append(const exact_part& p, const affine& at, u32 surface, std::vector<u32>& indices) {
+        const std::size_t corners =
+            mesh_.indices.size() + mesh_.materials.masked.size() + mesh_.materials.blended.size();
+        if (mesh_.vertices.size() + p.vertices.size() > most || (corners + p.indices.size()) / 3 > most) {
             refuse(fmt::format(
                 "with this node, the file has more than {} vertices or triangles (a mesh counts once for "
                 "each node that shows it)",
                 most));
         }
         make_room(mesh_.vertices, p.vertices.size());
-        make_room(mesh_.indices, p.indices.size());
+        make_room(indices, p.indices.size());
+        if (all_properties_) make_room(mesh_.materials.details, p.vertices.size());
         const u32 first = static_cast<u32>(mesh_.vertices.size());
         // Normals that have unit length are not divided by it once more, which would change their last bits.
         const bool keep_normals = p.unit_normals && at == affine{};
+        const bool mirrored = at.mirrors();
         for (const auto& v : p.vertices) {
             mesh_vertex out{};
             f64 position[3], normal[3];
@@ -197,18 +227,20 @@ private:
             out.texture[1] = v.texture[1];
             out.surface = surface;
             mesh_.vertices.push_back(out);
+            if (all_properties_) mesh_.materials.details.push_back(placed(v.detail, at, mirrored));
         }
-        const bool mirrored = at.mirrors();
         for (std::size_t t = 0; t < p.indices.size(); t += 3) {
             const u32 corner[3] = {p.indices[t], p.indices[t + (mirrored ? 2 : 1)],
                                    p.indices[t + (mirrored ? 1 : 2)]};
             for (const u32 c : corner) {
-                mesh_.indices.push_back(first + c);
+                indices.push_back(first + c);
             }
         }
     }
 
     const scene_asset& asset_;
+    bool all_properties_ = false;
+    material_maker materials_;
     mesh_data mesh_;
     std::map<u32, u32> surfaces_;  ///< by the material's number
     u32 node_ = 0;                 ///< for messages
@@ -216,20 +248,20 @@ private:
 
 }  // namespace
 
-mesh_data mesh_of_asset(const scene_asset& asset) {
+mesh_data mesh_of_asset(const scene_asset& asset, bool all_properties) {
     try {
-        mesh_data mesh = mesh_maker(asset).make();
-        if (asset.materials.empty() && mesh.surfaces.size() == 1) mesh.surfaces.clear();
+        mesh_data mesh = mesh_maker(asset, all_properties).make();
+        if (!all_properties && asset.materials.empty() && mesh.surfaces.size() == 1) mesh.surfaces.clear();
         return mesh;
     } catch (const std::bad_alloc&) {
         throw settings_error("mesh", fmt::format("{}: the mesh needs more memory than there is", asset.name));
     }
 }
 
-mesh_data load_mesh(const std::filesystem::path& path) {
-    const scene_asset asset = read_scene_file(path);
-    warn_of_hidden_features(asset);
-    mesh_data mesh = mesh_of_asset(asset);
+mesh_data load_mesh(const std::filesystem::path& path, bool all_properties) {
+    const scene_asset asset = read_scene_file(path, !all_properties);
+    warn_of_hidden_features(asset, all_properties ? shown_by::surface : shown_by::picture);
+    mesh_data mesh = mesh_of_asset(asset, all_properties);
     fit_unit_sphere(mesh.vertices, asset.name);
     return mesh;
 }

@@ -44,7 +44,8 @@ mesh_source mesh_source::from(const settings& s) {
     source.triangles_ = static_cast<u32>(s.integer("triangles", 100'000, 1, most_triangles));
     kernels::mesh_counts counts;
     if (is_file_name(mesh)) {
-        source.file_ = load_mesh(mesh);
+        source.file_ =
+            load_mesh(mesh, s.flag("full_materials", false) && s.text("texture", "auto") == "auto");
         if (const std::string why = facing_away(*source.file_, three_quarter_eye); !why.empty()) {
             log::warning(
                 "{}: the front of the mesh is not visible: {}; back faces are not drawn, so reverse the "
@@ -55,12 +56,27 @@ mesh_source mesh_source::from(const settings& s) {
         counts.vertex_count = static_cast<u32>(source.file_->vertices.size());
         counts.triangle_count = static_cast<u32>(source.file_->indices.size() / 3);
     } else {
+        (void)s.flag("full_materials", false);  // of files only, as `triangles` is of shapes only
         source.shape_ = shape_named(mesh);
         counts = kernels::procedural_counts(source.shape_, source.triangles_);
     }
     source.layout_ = kernels::lay_out_mesh(counts);
     source.choose_texture(s);
+    source.choose_maps(s);
     return source;
+}
+
+void mesh_source::choose_maps(const settings& s) {
+    if (!file_ || file_->materials.records.empty()) return;
+    mesh_materials& m = file_->materials;
+    kernels::mesh_counts counts = layout_.counts;
+    maps_ = texture_set(std::move(m.maps), "mesh", s.text("filter", "auto") != "bilinear", true);
+    counts.material_count = static_cast<u32>(m.records.size());
+    counts.map_count = static_cast<u32>(maps_.records().size());
+    counts.map_texels = static_cast<u32>(maps_.texels());
+    counts.masked_count = static_cast<u32>(m.masked.size() / 3);
+    counts.blended_count = static_cast<u32>(m.blended.size() / 3);
+    layout_ = kernels::lay_out_mesh(counts);
 }
 
 void mesh_source::choose_texture(const settings& s) {
@@ -116,6 +132,7 @@ void mesh_source::fill(std::span<std::byte> block, device::context& context, dev
     }
     if (texture_ == texture_kind::pictures) {
         fill_pictures(block.data(), context, queue);
+        if (layout_.counts.material_count > 0) fill_materials(block.data(), context, queue);
         return;
     }
     if (texture_ != texture_kind::own) {
@@ -175,6 +192,25 @@ void mesh_source::fill_from_file(std::byte* block, device::context& context, dev
     }
     queue.copy(block, staging->data(), layout_.texture);
     kernels::bound_clusters(queue, {layout_, block});
+    queue.drain();
+}
+
+void mesh_source::fill_materials(std::byte* block, device::context& context, device::queue& queue) const {
+    const u64 bytes = layout_.bytes - layout_.materials;
+    const auto staging = context.allocate_host(bytes);
+    std::memset(staging->host_data(), 0, bytes);
+    const auto place = [&](u64 offset) { return staging->host_data() + (offset - layout_.materials); };
+    const auto copy = [&](u64 offset, const auto& from) {
+        if (!from.empty()) std::memcpy(place(offset), from.data(), from.size() * sizeof from[0]);
+    };
+    const mesh_materials& m = file_->materials;
+    copy(layout_.materials, m.records);
+    copy(layout_.details, m.details);
+    copy(layout_.other_indices, m.masked);
+    copy(layout_.other_indices + m.masked.size() * sizeof(u32), m.blended);
+    copy(layout_.map_records, maps_.records());
+    if (maps_.texels() > 0) maps_.fill(reinterpret_cast<u32*>(place(layout_.maps)));
+    queue.copy(block + layout_.materials, staging->data(), bytes);
     queue.drain();
 }
 
@@ -264,7 +300,7 @@ void texture_set::fill(u32* texels) const {
                 log::warning("{}; surfaces with this texture are drawn without it", e.what());
             }
         if (!picture) {
-            std::fill_n(first, u64{r.width} * r.height, ~u32{0});
+            std::fill_n(first, u64{r.width} * r.height, s.missing);
         } else {
             const texture_data& found = *picture;
             if (found.width != r.width || found.height != r.height) {
@@ -273,8 +309,12 @@ void texture_set::fill(u32* texels) const {
             }
             std::memcpy(first, found.rgba.data(), found.rgba.size());
         }
-        kernels::tint_texels(first, u64{r.width} * r.height, s.factor);
-        kernels::build_mip_chain(first, r.width, r.height, r.levels);
+        if (s.linear) {
+            kernels::build_linear_mip_chain(first, r.width, r.height, r.levels);
+        } else {
+            kernels::tint_texels(first, u64{r.width} * r.height, s.factor);
+            kernels::build_mip_chain(first, r.width, r.height, r.levels);
+        }
     }
 }
 

@@ -28,6 +28,7 @@ public:
                 bool unreadable_is_white = false);
 
     [[nodiscard]] bool empty() const noexcept { return surfaces_.empty(); }
+    [[nodiscard]] u64 texels() const noexcept { return texels_; }
     /// Sets the counts that describe textures.
     void describe(kernels::mesh_counts& counts) const;
     /// Decodes the pictures, multiplies by the factors and builds the mip levels, into texture_texels(counts)
@@ -46,8 +47,9 @@ private:
 
 class mesh_source {
 public:
-    /// Reads the keys mesh, triangles, texture and filter. Reads mesh files completely, because their counts
-    /// determine the layout. Also reads the headers of the textures. Throws settings_error.
+    /// Reads the keys mesh, triangles, texture, filter and full_materials. Reads mesh files completely,
+    /// because their counts determine the layout. Also reads the headers of the textures. Throws
+    /// settings_error.
     [[nodiscard]] static mesh_source from(const settings& s);
 
     [[nodiscard]] const kernels::mesh_layout& layout() const noexcept { return layout_; }
@@ -64,6 +66,8 @@ private:
 
     void choose_texture(const settings& s);
     void fill_procedural(std::byte* block, device::context& context, device::queue& queue) const;
+    void choose_maps(const settings& s);
+    void fill_materials(std::byte* block, device::context& context, device::queue& queue) const;
     void fill_from_file(std::byte* block, device::context& context, device::queue& queue) const;
     void fill_pictures(std::byte* block, device::context& context, device::queue& queue) const;
     void fill_texture(std::byte* block, device::queue& queue) const;
@@ -73,7 +77,7 @@ private:
     kernels::mesh_shape shape_ = kernels::mesh_shape::bumpy_sphere;
     u32 triangles_ = 0;
     texture_kind texture_ = texture_kind::own;
-    texture_set pictures_;
+    texture_set pictures_, maps_;
     kernels::mesh_layout layout_;
 };
 

@@ -17,8 +17,10 @@ description light::configure(const configuration& with) {
     const bool three_quarter = is_three_quarter(surface.format);
     args_.width = extent_of(surface.format, "depth", 1);
     args_.height = extent_of(surface.format, "depth", 0);
-    require_format(surface.format, surface_format(args_.width, args_.height, three_quarter), with.stage,
-                   surface.stage);
+    require_format(
+        surface.format,
+        surface_format(args_.width, args_.height, three_quarter, surface.format.find("emission") != nullptr),
+        with.stage, surface.stage);
     if (with.inputs.size() == 2) {
         const input_description& map = with.inputs.back();
         const auto radius = map.format.constants.find("radius");
@@ -33,19 +35,16 @@ description light::configure(const configuration& with) {
     const f64 fog = s.number("fog", 0.0, 0.0, 1e6);
     args_.fog = fog > 0.0 ? static_cast<f32>(1.0 / fog) : 0.0F;
     return {.outputs = {radiance_format(args_.width, args_.height, three_quarter)},
-            .makes = {{environment_asset, sizeof(kernels::environment)}},
             .parameters = scene_parameters::schema(three_quarter)};
 }
 
-void light::load_asset(std::string_view, std::span<std::byte> memory, environment& env) {
-    const auto made = std::make_unique<kernels::environment>();
-    kernels::make_environment(*made);
-    env.queue().copy(memory.data(), made.get(), sizeof *made);
-    env.queue().drain();
-}
-
 void light::prepare(environment& env) {
-    args_.sky = reinterpret_cast<const kernels::environment*>(env.asset(environment_asset).data());
+    const auto made = env.context().allocate_host(sizeof(kernels::environment));
+    kernels::make_environment(*reinterpret_cast<kernels::environment*>(made->host_data()));
+    sky_ = env.context().allocate(sizeof(kernels::environment));
+    env.queue().copy(sky_->data(), made->data(), sizeof(kernels::environment));
+    env.queue().drain();
+    args_.sky = reinterpret_cast<const kernels::environment*>(sky_->data());
     scratch_ = env.context().allocate(u64{args_.width} * args_.height);
     args_.scratch = reinterpret_cast<u8*>(scratch_->data());
 }

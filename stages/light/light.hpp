@@ -1,7 +1,6 @@
 #pragma once
 // Shades a G-buffer: the directional light with shadows, the sky as image-based light, ambient occlusion.
-// Inputs: carousel.surface, and optionally carousel.shadow. Output: carousel.image.linear. Makes the asset
-// environment (kernels/environment.hpp).
+// Inputs: carousel.surface, and optionally carousel.shadow. Output: carousel.image.linear.
 //   sun        irradiance of the directional light [3]
 //   occlusion  radius of the ambient occlusion in world units; 0: none [0.3]
 //   fog        distance at which the sky hides 63 % of a surface; 0: no fog [0]
@@ -16,12 +15,12 @@ namespace carousel::stages {
 class light : public stage {
 public:
     [[nodiscard]] description configure(const configuration& with) override;
-    void load_asset(std::string_view name, std::span<std::byte> memory, environment& env) override;
     void prepare(environment& env) override;
     void process(frame& f) override;
 
 private:
     kernels::light_args args_;
+    std::unique_ptr<device::mapping> sky_;
     std::unique_ptr<device::mapping> scratch_;  ///< one for all lanes, because the frames of one queue run in
                                                 ///< order
 };

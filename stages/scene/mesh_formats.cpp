@@ -37,21 +37,28 @@ ring::frame_format make_format(const char* type, const std::vector<kernels::plan
                         {"texture_levels", mesh.texture_levels},
                         {"textures", mesh.texture_count},
                         {"texels", static_cast<f64>(kernels::texture_texels(mesh))}};
+    if (mesh.material_count > 0) {
+        format.constants["materials"] = mesh.material_count;
+        format.constants["maps"] = mesh.map_count;
+        format.constants["map_texels"] = mesh.map_texels;
+        format.constants["masked"] = mesh.masked_count;
+        format.constants["blended"] = mesh.blended_count;
+    }
     if (three_quarter) format.constants[three_quarter_constant] = 1;
     return format;
 }
 
-/// Returns a constant that must be an integer from 1 to `high`. Throws config_error otherwise.
-u32 constant_of(const configuration& with, const char* name, f64 high) {
+/// Returns a constant that must be an integer from `low` to `high`. Throws config_error otherwise.
+u32 constant_of(const configuration& with, const char* name, f64 high, f64 low = 1) {
     const input_description& input = with.inputs.front();
     const auto at = input.format.constants.find(name);
-    if (at == input.format.constants.end() || !(at->second >= 1 && at->second <= high) ||
+    if (at == input.format.constants.end() || !(at->second >= low && at->second <= high) ||
         at->second != std::floor(at->second)) {
         throw config_error(
             fmt::format("stage \"{}\" can't read what stage \"{}\" writes: the constant \"{}\" must be a "
-                        "whole number from 1 to {}. "
+                        "whole number from {} to {}. "
                         "Offered: {}.",
-                        with.stage, input.stage, name, high, input.format.describe()));
+                        with.stage, input.stage, name, low, high, input.format.describe()));
     }
     return static_cast<u32>(at->second);
 }
@@ -76,6 +83,13 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
     counts.texture_count = constant_of(with, "textures", kernels::max_textures);
     const u32 texels = constant_of(with, "texels", static_cast<f64>(kernels::max_texels));
     counts.texel_count = counts.texture_count > 1 ? texels : 0;
+    if (input.format.constants.contains("materials")) {
+        counts.material_count = constant_of(with, "materials", kernels::max_textures);
+        counts.map_count = constant_of(with, "maps", UINT32_MAX, 0);
+        counts.map_texels = constant_of(with, "map_texels", static_cast<f64>(kernels::max_texels), 0);
+        counts.masked_count = constant_of(with, "masked", UINT32_MAX, 0);
+        counts.blended_count = constant_of(with, "blended", UINT32_MAX, 0);
+    }
     const ring::plane* instances = input.format.find(instance_plane);
     const u64 max_instances = instances != nullptr && !instances->shape.empty() ? instances->shape[0] : 1;
     const bool three_quarter = input.format.constants.contains(three_quarter_constant);
@@ -118,7 +132,9 @@ void require_limits(const configuration& with, const mesh_input& mesh) {
         throw config_error(fmt::format("stage \"{}\": size = [{}, {}]: each side must be from 1 to {} pixels",
                                        with.stage, with.width, with.height, kernels::max_extent));
     }
-    const u64 triangles = u64{mesh.layout.counts.triangle_count} * mesh.max_instances;
+    const kernels::mesh_counts& counts = mesh.layout.counts;
+    const u64 triangles =
+        (u64{counts.triangle_count} + counts.masked_count + counts.blended_count) * mesh.max_instances;
     if (triangles >= UINT32_MAX) {
         throw config_error(
             fmt::format("stage \"{}\": {} instances of a mesh of {} triangles and {} vertices make {} "

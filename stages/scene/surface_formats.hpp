@@ -7,12 +7,13 @@
 
 namespace carousel::stages {
 
-inline constexpr const char* environment_asset = "environment";
 /// The constant of a format whose stages begin with the view of mesh files.
 inline constexpr const char* three_quarter_constant = "three_quarter_view";
 
-/// fragment -> light (kernels/surface_planes.hpp). `three_quarter`: as for scene_format().
-[[nodiscard]] ring::frame_format surface_format(u32 width, u32 height, bool three_quarter);
+/// fragment -> light (kernels/surface_planes.hpp). `three_quarter`: as for scene_format(). `own_materials`:
+/// the mesh has some, so that there is a plane `emission`.
+[[nodiscard]] ring::frame_format surface_format(u32 width, u32 height, bool three_quarter,
+                                                bool own_materials = false);
 /// shadow -> light: plane `depth` f32[side][side], 1 / distance from the light camera, 0 where there is
 /// nothing; the constant `radius` is that of light_camera().
 [[nodiscard]] ring::frame_format shadow_format(u32 side, f32 radius, bool three_quarter);

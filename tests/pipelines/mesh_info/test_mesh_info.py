@@ -37,8 +37,14 @@ class MeshInfo(unittest.TestCase):
     def test_each_model_reports_exactly_the_feature_that_pictures_do_not_show(self):
         for name, (_, feature) in MODELS.items():
             with self.subTest(name):
-                hidden = [f["feature"] for f in self.info(name + ".gltf")["features"] if not f["shown"]]
-                self.assertEqual(hidden, [feature] if feature else [])
+                features = self.info(name + ".gltf")["features"]
+                self.assertEqual([f["feature"] for f in features if not f["shown"] or f["needs_surface"]],
+                                 [feature] if feature else [])
+                self.assertTrue(all(f["shown"] for f in features if f["needs_surface"]))
+                if feature in ("normal_maps", "alpha_mask", "unlit", "vertex_colors"):
+                    self.assertTrue(features[0]["needs_surface"])
+                if feature == "skins":
+                    self.assertFalse(features[0]["shown"])
 
     def test_it_prints_sizes_of_the_scene_and_of_its_pictures(self):
         info = self.info("instances.gltf")
@@ -50,6 +56,9 @@ class MeshInfo(unittest.TestCase):
         _, text, _ = mesh_info(os.path.join(self.folder, "skins.gltf"))
         self.assertIn("2 triangles, 4 vertices", text)
         self.assertIn("Not in the picture:\n  1 skin is not animated: ", text)
+        _, text, _ = mesh_info(os.path.join(self.folder, "normal_maps.gltf"))
+        self.assertIn("Only with full_materials = true and a G-buffer (looks.toml):\n  normal_maps\n", text)
+        self.assertNotIn("Not in the picture", text)
         _, text, _ = mesh_info(os.path.join(self.folder, "plain.gltf"))
         self.assertIn("The picture shows everything that the file contains.", text)
         with open(os.path.join(self.folder, "base_color.gltf"), encoding="utf-8") as file:

@@ -108,6 +108,34 @@ TEST_CASE("a metallic-roughness material with its extensions is read completely"
                                asset_feature::transmission, asset_feature::unlit})
         CHECK(count_of(asset, feature) == 1);
     CHECK(count_of(asset, asset_feature::wrap_modes) == 0);  // its texture is not that of the base colour
+    CHECK(count_of(asset, asset_feature::clearcoat_details) == 1);
+}
+
+TEST_CASE("only the images of base colours are read on request, and the features stay the same") {
+    gltf_builder b = square();
+    b.root["images"] = {{{"bufferView", b.view("first")}}, {{"bufferView", b.view("second")}}};
+    b.root["textures"] = {{{"source", 0}}, {{"source", 1}}, {{"source", 1}}};
+    b.root["materials"] = {{{"normalTexture", {{"index", 0}}},
+                            {"occlusionTexture", {{"index", 1}}},
+                            {"pbrMetallicRoughness", {{"metallicRoughnessTexture", {{"index", 0}}}}}},
+                           {{"pbrMetallicRoughness", {{"baseColorTexture", {{"index", 1}}}}}}};
+    auto second = b.primitive();
+    b.primitive()["material"] = 0;
+    second["material"] = 1;
+    b.root["meshes"][0]["primitives"].push_back(second);
+    const scratch_folder folder;
+    const std::string file = b.write(folder);
+    const scene_asset whole = read_gltf(file), colors = read_gltf(file, std::nullopt, true);
+    CHECK((!whole.images[0].none() && !whole.images[1].none()));
+    CHECK((colors.images[0].none() && !colors.images[1].none()));
+    CHECK(colors.materials[0].normal_texture.present());
+    CHECK(features_of(colors).size() == features_of(whole).size());
+}
+
+TEST_CASE("a G-buffer shows more features than a picture, and no picture shows what no reader knows") {
+    CHECK(is_shown(asset_feature::normal_maps, shown_by::surface));
+    CHECK_FALSE(is_shown(asset_feature::normal_maps, shown_by::picture));
+    CHECK_FALSE(is_shown(asset_feature::extensions, shown_by::surface));
 }
 
 TEST_CASE("skins, morph targets and animations are read, and one that is invalid is left out") {

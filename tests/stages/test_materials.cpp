@@ -1,0 +1,225 @@
+// Materials of mesh files in a G-buffer: each property has the value that the file states.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/body/emission.hpp"
+#include "kernels/body/surface.hpp"
+#include "picture/png.hpp"
+#include "stages/light/light.hpp"
+#include "tests/stages/chains.hpp"
+#include "tests/stages/gltf_builder.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using nlohmann::json;
+using test::contains;
+using test::gltf_builder;
+
+namespace {
+
+constexpr std::size_t width = 64, height = 48;
+
+/// The bytes of a PNG of `columns` x 1 pixels with these colours (red highest).
+std::string png(const std::vector<u32>& rgba) {
+    std::vector<std::byte> bytes;
+    for (const u32 c : rgba)
+        for (const u32 shift : {24U, 16U, 8U, 0U}) bytes.push_back(static_cast<std::byte>(c >> shift));
+    const auto file = encode_png(bytes, static_cast<u32>(rgba.size()), 1);
+    return {reinterpret_cast<const char*>(file.data()), file.size()};
+}
+
+/// Adds a texture of these colours in a row, which is not interpolated; returns its number.
+std::size_t add_texture(gltf_builder& b, const std::vector<u32>& rgba) {
+    json& images = b.root["images"];
+    const std::size_t number = images.size();
+    const std::size_t view = b.view(png(rgba));
+    b.root["images"].push_back({{"bufferView", view}, {"mimeType", "image/png"}});
+    b.root["samplers"] = {{{"magFilter", 9728}, {"wrapS", 33071}, {"wrapT", 33071}}};
+    b.root["textures"].push_back({{"source", number}, {"sampler", 0}});
+    return number;
+}
+
+gltf_builder square_with(const json& material) {
+    gltf_builder b;
+    b.square();
+    b.root["materials"] = json::array({material});
+    b.primitive()["material"] = 0;
+    return b;
+}
+
+/// A pixel of a G-buffer.
+struct pixel {
+    u32 albedo, normal_word, material;
+    f32 depth;
+    kernels::body::vec3 normal, emission;
+    [[nodiscard]] u32 code(u32 channel) const { return albedo >> (8 * channel) & 255U; }
+    [[nodiscard]] u32 number(u32 channel) const { return material >> (8 * channel) & 255U; }
+};
+
+class gbuffer {
+public:
+    explicit gbuffer(const gltf_builder& b, u64 frame_number = 0) {
+        chain_ = std::make_unique<testing::chain>(testing::chain_options{.width = width, .height = height});
+        const std::string file = b.write(folder_);
+        chain_->add("geometry", std::make_unique<stages::geometry>(),
+                    json{{"mesh", file}, {"full_materials", true}}.dump());
+        chain_->add("vertex", std::make_unique<stages::vertex>(), "{}", {"geometry"});
+        chain_->add("fragment", std::make_unique<stages::fragment>(), R"({"output": "surface"})", {"vertex"});
+        chain_->prepare();
+        stages::scene_parameters from_the_front;
+        chain_->run(frame_number, from_the_front);
+        albedo_ = chain_->read<u8>("fragment", "albedo");
+        material_ = chain_->read<u8>("fragment", "material");
+        normal_ = chain_->read<u32>("fragment", "normal");
+        emission_ = chain_->read<u32>("fragment", "emission");
+        depth_ = chain_->read<f32>("fragment", "depth");
+    }
+    [[nodiscard]] pixel at(std::size_t x, std::size_t y) const {
+        const std::size_t i = y * width + x;
+        const auto word = [i](const std::vector<u8>& plane) {
+            u32 out = 0;
+            std::memcpy(&out, &plane[4 * i], 4);
+            return out;
+        };
+        return {word(albedo_),
+                normal_[i],
+                word(material_),
+                depth_[i],
+                kernels::body::unpack_normal(normal_[i]),
+                kernels::body::unpack_emission(emission_[i])};
+    }
+    /// In the left and right half of the square.
+    [[nodiscard]] pixel left() const { return at(width / 2 - 6, height / 2); }
+    [[nodiscard]] pixel right() const { return at(width / 2 + 6, height / 2); }
+
+private:
+    scratch_folder folder_;
+    std::unique_ptr<testing::chain> chain_;
+    std::vector<u8> albedo_, material_;
+    std::vector<u32> normal_, emission_;
+    std::vector<f32> depth_;
+};
+
+bool near(f32 a, f32 b, f32 by = 0.02F) { return std::abs(a - b) < by; }
+
+}  // namespace
+
+TEST_CASE("a G-buffer has the factors and the texture channels of a metallic-roughness material") {
+    gltf_builder b = square_with({});
+    b.root["materials"][0] = {
+        {"pbrMetallicRoughness",
+         {{"baseColorFactor", {1.0, 0.0, 0.5, 1.0}},
+          {"metallicFactor", 0.5},
+          {"roughnessFactor", 0.8},
+          {"metallicRoughnessTexture", {{"index", add_texture(b, {0x00ff80ff, 0x0080ffff})}}}}},
+        {"occlusionTexture", {{"index", add_texture(b, {0x00ffffff, 0xffffffff})}, {"strength", 0.5}}},
+        {"extensions", {{"KHR_materials_clearcoat", {{"clearcoatFactor", 0.25}}}}}};
+    const gbuffer g(b);
+    CHECK(g.left().code(0) == 255);
+    CHECK(g.left().code(1) == 0);
+    CHECK(g.left().code(2) == 188);
+    CHECK(g.left().number(0) == 204);   // 0.8 * 255
+    CHECK(g.left().number(1) == 64);    // 0.5 * 128
+    CHECK(g.right().number(0) == 102);  // 0.8 * 128
+    CHECK(g.right().number(1) == 128);
+    CHECK(g.left().number(2) == 64);
+    CHECK(g.left().number(3) == 0);
+    CHECK(g.left().code(3) == 128);  // half of the occlusion of 0
+    CHECK(g.right().code(3) == 255);
+    CHECK(g.at(0, 0).albedo == 0);
+    CHECK(g.at(0, 0).depth == 0.0F);
+}
+
+TEST_CASE("a normal map turns normals along given and along computed tangents, on both sides") {
+    for (const bool given : {false, true}) {
+        for (const bool back : {false, true}) {
+            CAPTURE(given, back);
+            gltf_builder b = square_with({{"doubleSided", true}});
+            b.root["materials"][0]["normalTexture"] = {
+                {"index", add_texture(b, {0xff8080ff, 0x80ff80ff})}};  // to the right; up
+            if (given)
+                b.primitive()["attributes"]["TANGENT"] =
+                    b.accessor<f32>({1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}, "VEC4", 5126, 4);
+            if (back) b.root["nodes"][0]["rotation"] = {0, 1, 0, 0};  // half a turn about y
+            const gbuffer g(b);
+            // Seen from the back, all of the frame is reversed, and the halves are exchanged.
+            const pixel first = back ? g.right() : g.left(), second = back ? g.left() : g.right();
+            CHECK(near(first.normal.x, 1.0F));
+            CHECK(near(first.normal.y, 0.0F));
+            CHECK(near(second.normal.x, 0.0F));
+            CHECK(near(second.normal.y, back ? -1.0F : 1.0F));
+        }
+    }
+}
+
+TEST_CASE("emission has its strength and its texture, and an unlit material is emission alone") {
+    gltf_builder b = square_with({});
+    b.root["materials"][0] = {
+        {"emissiveFactor", {1.0, 0.5, 0.0}},
+        {"emissiveTexture", {{"index", add_texture(b, {0xffffffff, 0x000000ff})}}},
+        {"extensions", {{"KHR_materials_emissive_strength", {{"emissiveStrength", 20.0}}}}}};
+    const gbuffer bright(b);
+    CHECK(near(bright.left().emission.x, 20.0F, 0.1F));
+    CHECK(near(bright.left().emission.y, 10.0F, 0.1F));
+    CHECK(bright.left().emission.z == 0.0F);
+    CHECK(bright.right().emission.x == 0.0F);
+    const gbuffer unlit(square_with({{"pbrMetallicRoughness", {{"baseColorFactor", {0.5, 1.0, 0.0, 1.0}}}},
+                                     {"extensions", {{"KHR_materials_unlit", json::object()}}}}));
+    CHECK(unlit.left().normal_word == kernels::unlit_normal);
+    CHECK(near(unlit.left().emission.x, 0.5F, 0.01F));
+    CHECK(unlit.left().emission.z == 0.0F);
+}
+
+TEST_CASE("vertex colours multiply the base colour in linear light") {
+    gltf_builder b = square_with({{"pbrMetallicRoughness", {{"baseColorFactor", {0.5, 1.0, 1.0, 1.0}}}}});
+    b.primitive()["attributes"]["COLOR_0"] =
+        b.accessor<f32>({1, 0.5F, 0, 1, 0.5F, 0, 1, 0.5F, 0, 1, 0.5F, 0}, "VEC3", 5126, 3);
+    const pixel p = gbuffer(b).left();
+    CHECK(p.code(0) == 188);
+    CHECK(p.code(1) == 188);
+    CHECK(p.code(2) == 0);
+}
+
+TEST_CASE("a masked material is drawn where its opacity reaches the cutoff, also if nothing else is drawn") {
+    gltf_builder b = square_with({});
+    b.root["materials"][0] = {
+        {"alphaMode", "MASK"},
+        {"alphaCutoff", 0.6},
+        {"pbrMetallicRoughness",
+         {{"baseColorFactor", {1.0, 1.0, 1.0, 0.9}},
+          {"baseColorTexture", {{"index", add_texture(b, {0xff0000b0, 0x00ff00a0})}}}}}};
+    const gbuffer g(b);  // 0.9 * 176 / 255 = 0.62 and 0.9 * 160 / 255 = 0.56
+    CHECK(g.left().depth > 0.0F);
+    CHECK(g.left().code(0) == 255);
+    CHECK(g.right().depth == 0.0F);
+}
+
+TEST_CASE("maps have their own transforms and sets of texture coordinates") {
+    gltf_builder b = square_with({});
+    const std::size_t map = add_texture(b, {0x00ff00ff, 0x000000ff});
+    // The second set is mirrored; the transform of the other texture exchanges the halves as well.
+    b.primitive()["attributes"]["TEXCOORD_1"] = b.accessor<f32>({1, 1, 0, 1, 0, 0, 1, 0}, "VEC2", 5126, 2);
+    const json transform = {{"KHR_texture_transform", {{"offset", {1.0, 0.0}}, {"scale", {-1.0, 1.0}}}}};
+    b.root["materials"][0] = {
+        {"pbrMetallicRoughness",
+         {{"metallicFactor", 0.0}, {"metallicRoughnessTexture", {{"index", map}, {"texCoord", 1}}}}},
+        {"emissiveFactor", {1.0, 1.0, 1.0}},
+        {"emissiveTexture", {{"index", map}, {"extensions", transform}}}};
+    const gbuffer g(b);
+    CHECK(g.left().number(0) == 0);
+    CHECK(g.right().number(0) == 255);
+    CHECK(g.left().emission.y == 0.0F);
+    CHECK(near(g.right().emission.y, 1.0F));
+}
+
+TEST_CASE("a picture of full materials is refused, and without them a file has base colours alone") {
+    scratch_folder folder;
+    const std::string file = square_with({{"emissiveFactor", {1.0, 1.0, 1.0}}}).write(folder);
+    CHECK_THROWS_WITH(test::render_chain({}, json{{"mesh", file}, {"full_materials", true}}.dump()),
+                      contains("full materials, which only a G-buffer shows"));
+    auto plain = test::render_chain({}, json{{"mesh", file}}.dump());
+    const auto full = std::make_unique<testing::chain>(testing::chain_options{});
+    const description& d = full->add("geometry", std::make_unique<stages::geometry>(),
+                                     json{{"mesh", file}, {"full_materials", true}}.dump());
+    CHECK(d.makes.front().bytes > plain->read_asset("mesh").size());
+}
