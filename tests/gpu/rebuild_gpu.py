@@ -8,6 +8,7 @@ Exit code 77 with the reason: no GPU."""
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,18 @@ from processes import end_process, require_gpu, wait_for  # noqa: E402
 from rebuild_time import measure, print_times  # noqa: E402
 
 DEMO = os.path.join(HERE, "..", "..", "pipelines", "demo.toml")
+# Processes that make a context each, at once: the least that a rebuild with new processes needs.
+CONTEXT = """
+import ctypes, sys, time
+cuda, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
+print("ready", flush=True)
+sys.stdin.readline()
+begun = time.monotonic()
+status = cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), int(sys.argv[1])) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+print(status, (time.monotonic() - begun) * 1e3, flush=True)
+sys.stdin.readline()
+"""
+STAGES = 4
 FRAMES_BETWEEN = 20   # a run that is repaired three times without a frame in between ends
 
 
@@ -76,6 +89,24 @@ def rebuilt(a):
         end_process(run.process)
 
 
+def contexts_at_once(ordinal, count):
+    """Returns the ms in which the slowest of `count` processes has made its context."""
+    made = [subprocess.Popen([sys.executable, "-c", CONTEXT, str(ordinal)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for _ in range(count)]
+    try:
+        for process in made:
+            process.stdout.readline()
+        for process in made:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        found = [process.stdout.readline().split() for process in made]
+    finally:
+        for process in made:
+            process.communicate("\n", timeout=30)
+    assert all(status == "0" for status, _ in found), found
+    return max(float(ms) for _, ms in found)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("programs", type=os.path.abspath), p.add_argument("--device", default="cuda:0")
@@ -87,6 +118,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="carousel-rebuilt-") as a.folder:
         expected = Run(a, "whole").ended(a.frames / a.fps * 3 + 60)
         got, times, seconds = rebuilt(a)
+    if a.device != "cpu":
+        for count in (1, STAGES):
+            of = [contexts_at_once(int(a.device.partition(":")[2] or 0), count) for _ in range(5)]
+            print(f"contexts of {count} processes at once: median {statistics.median(of):.0f} ms, {len(of)} times")
     assert got["rebuilds"] == a.rebuilds, f"{got['rebuilds']} rebuilds, not {a.rebuilds}: give more --frames"
     for key in ("lost", "repeated", "torn"):
         assert got[key] == 0, f"{key}: {got[key]}"
