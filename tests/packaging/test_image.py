@@ -128,6 +128,27 @@ class Image(unittest.TestCase):
         for name in ("camera", "analysis"):
             self.assertEqual(podman("wait", name).strip(), "0", run("podman", "logs", "--tail", "5", name))
 
+    def test_a_space_is_shared_by_containers_and_gets_back_what_a_killed_one_held(self):
+        shared = containers.shared_folder(self, uid=1000910000)
+        mounts = ("-v", f"{shared}:/shared", "-e", "XDG_RUNTIME_DIR=/shared", "-e", "LD_LIBRARY_PATH=/opt/carousel/lib/carousel", "--ipc", "private",
+                  "--uts", "private")
+        podman("run", "-d", "--name", "hold", *LIMITS, *mounts, self.runtime, "hold", "lab", "--size", "4M")
+
+        def lab():
+            found = subprocess.run(["podman", "exec", "hold", "carousel", "ps", "--json"], capture_output=True, text=True, check=False).stdout
+            return {p["name"]: p["figures"] for s in json.loads(found or "{}").get("spaces", []) for p in s["primitives"]}
+        clients = ("first", "second", "third")
+        for name in clients:   # each owns a block and a permit; an open standard input keeps it
+            podman("run", "-d", "-i", "--name", name, *LIMITS, *mounts, "-v", f"{BUILD}/carousel-space-client:/client:ro", "--entrypoint", "/client",
+                   self.runtime, "lab")
+        wait_for("a block of each", lambda: (f := lab()) and f["frames"]["blocks"] == f["turn"]["taken"] == 3, 60)
+        for left, name in ((2, "first"), (1, "third")):
+            podman("kill", "--signal", "KILL", name)
+            wait_for("the recovery", lambda left=left: (f := lab())["frames"]["blocks"] == f["turn"]["taken"] == left, 30)
+        self.assertEqual(podman("inspect", "--format", "{{.State.Running}}", "second").strip(), "true")
+        podman("rm", "-f", "-t", "0", "hold", *clients)
+
+
 
 if __name__ == "__main__":
     containers.enter_own_mounts()
