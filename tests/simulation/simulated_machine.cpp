@@ -134,21 +134,31 @@ int machine::make_timer() {
 
 int machine::spawn(pid_t& pid, char* const environment[]) {
     if (no_process_left) return EAGAIN;
+    std::vector<std::string> words;
+    for (char* const* at = environment; *at != nullptr; ++at) words.emplace_back(*at);
+    pid = make_process(words, false).pid;
+    return 0;
+}
+
+simulated_process& machine::spawn_elsewhere(const std::vector<std::string>& environment) {
+    return make_process(environment, true);
+}
+
+simulated_process& machine::make_process(const std::vector<std::string>& environment, bool elsewhere) {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return errno;
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw shm_error("no pipe for a simulated process");
     auto p = std::make_unique<simulated_process>();
-    p->pid = pid = next_pid_++;
+    p->pid = next_pid_++;
+    p->elsewhere = elsewhere;
     p->start_time = now_ / 10'000'000 + 1;
     p->pidfd = ends[0];
     p->death = ends[1];
     pid_of_pidfd_[inode_of(p->pidfd)] = p->pid;
-    std::vector<std::string> words;
-    for (char* const* at = environment; *at != nullptr; ++at) words.emplace_back(*at);
     simulated_process& made = *p;
     processes_[p->pid] = std::move(p);
-    made.runs = load(made, words);
+    made.runs = load(made, environment);
     schedule(made, 1'000'000 + below(20'000'000));
-    return 0;
+    return made;
 }
 
 simulated_process* machine::find(i32 pid) noexcept {
@@ -215,6 +225,7 @@ void machine::exit(simulated_process& p, int exit_code, int signal) {
     after(teardown_ns[0] + below(teardown_ns[1] - teardown_ns[0]), [this, &p] {
         p.runs->is_gone();
         p.ended = true;
+        p.reaped = p.elsewhere;
         (void)!::write(p.death, "x", 1);
         touch();
     });

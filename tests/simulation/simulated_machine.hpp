@@ -45,6 +45,7 @@ struct simulated_process {
     bool exiting = false;        ///< executes no code any more
     bool ended = false;          ///< a zombie
     bool reaped = false;
+    bool elsewhere = false;  ///< not a child of the supervisor
     int exit_code = 0, signal = 0;
     u64 steps = 0;  ///< number of the step that is due; an older step is ignored
     std::unique_ptr<program> runs;
@@ -88,6 +89,8 @@ public:
     std::function<std::unique_ptr<program>(simulated_process&, const std::vector<std::string>&)> load;
     bool no_process_left = false;  ///< posix_spawn() fails with EAGAIN
     int spawn(pid_t& pid, char* const environment[]);
+    /// Starts a program that is not a child of the supervisor; its own parent reaps it.
+    simulated_process& spawn_elsewhere(const std::vector<std::string>& environment);
     [[nodiscard]] simulated_process* find(i32 pid) noexcept;
     [[nodiscard]] simulated_process* by_pidfd(int fd) noexcept;
     int signal(simulated_process& p, int signal);
@@ -130,6 +133,7 @@ public:
 
 private:
     void schedule(simulated_process& p, u64 after_ns);
+    simulated_process& make_process(const std::vector<std::string>& environment, bool elsewhere);
     void resume(fiber& f);
     void tick();
     static void enter(unsigned high, unsigned low);

@@ -1,5 +1,6 @@
 #include "simulated_plan.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,16 @@ stage_setup stage_of(const std::string& name, std::vector<u32> inputs, bool outp
     return st;
 }
 
+/// The stage's frames are read or written by a program that opens the stage's port.
+void make_port(stage_setup& st, bool skips) {
+    st.spec.run = "port";
+    st.spec.settings["vacant"] = skips ? "skip" : "wait";
+    st.spec.in_flight = 1;
+    st.spec.standby = false;
+    st.spec.every = 1;
+    st.owner_commits = true;
+}
+
 }  // namespace
 
 std::string choose_plan(run_setup& s, observed_run& r, machine& m) {
@@ -39,14 +50,14 @@ std::string choose_plan(run_setup& s, observed_run& r, machine& m) {
     s.stall_timeout_ms = 3000;
     s.allow_dead_letters = ~u64{0};
     s.end = s.frames = 40 + m.below(100);
-    const u64 shape = m.below(5);
+    const u64 shape = std::min<u64>(m.below(7), 5);
     s.stages.push_back(stage_of("source", {}, true, m));
     const bool middle = shape != 0;
     if (middle) s.stages.push_back(stage_of("middle", {0}, true, m));
     if (shape == 2 || shape == 4) s.stages[1].spec.instances = 2;
     s.stages.push_back(stage_of("sink", {middle ? 1U : 0U}, false, m));
     std::string text = std::vector<std::string>{"source, sink", "chain", "two instances", "two sinks",
-                                                "fork and join"}[shape];
+                                                "fork and join", "two joins"}[shape];
     if (shape >= 3) {
         s.stages.push_back(stage_of("side", {1}, false, m));
         if (m.below(3) == 0) {
@@ -58,7 +69,7 @@ std::string choose_plan(run_setup& s, observed_run& r, machine& m) {
             text += ", optional";
         }
     }
-    if (shape == 4) {  // a sink reads both outputs of the source's fork: its own branch, and the middle's
+    if (shape >= 4) {  // a sink reads both outputs of the source's fork: its own branch, and the middle's
         ring_setup more;
         more.output = "more";
         more.format = {{"type", "t"}};
@@ -66,6 +77,34 @@ std::string choose_plan(run_setup& s, observed_run& r, machine& m) {
         s.stages[0].more.push_back(more);
         s.stages[2].spec.input_indices = {1, 0};
         s.stages[2].input_outputs = {0, 1};
+    }
+    // Both sinks of two joins read both rings, and frames may pass the first one by: its word of a frame is
+    // closed before the other sink has the frame.
+    const u32 passed = shape == 5 ? 2 : 3;
+    if (shape == 5) {
+        s.stages[3].spec.input_indices = {1, 0};
+        s.stages[3].input_outputs = {0, 1};
+        s.stages[3].spec.optional = false;
+        s.stages[2].spec.optional = true;
+    }
+    const u64 ports = m.below(4);
+    if (shape >= 3 && (ports == 0 || (ports == 1 && shape == 5))) {
+        const bool skips = m.below(3) != 0;
+        make_port(s.stages[passed], skips);
+        s.stages[passed].spec.optional = false;
+        text += skips ? ", a port that skips" : ", a port that waits";
+    } else if (ports == 1 && shape != 5) {
+        make_port(s.stages[middle ? 2 : 1], false);
+        text += ", the sink is a port";
+    } else if (ports == 2 && m.below(2) == 0) {
+        make_port(s.stages[0], false);
+        text += ", the source is a port";
+    }
+    for (stage_setup& st : s.stages) {
+        for (const u32 from : st.spec.input_indices) st.spec.inputs.push_back(s.stages[from].spec.name);
+        if (st.spec.optional) r.attendances[st.spec.name].push_back({});
+        if (st.spec.optional || st.spec.is_port()) s.end = s.frames = std::min<u64>(s.end + 40, 150);
+        if (st.spec.skips()) r.absent.insert(st.spec.name);
     }
     if (m.below(4) == 0) {
         s.stages[0].ends = true;

@@ -32,7 +32,7 @@ using namespace carousel::supervisor;
 constexpr const char* fault_names[simulated_faults] = {
     "kill",       "crash",           "exit",   "hang",         "stop",
     "pause",      "restart",         "down",   "kill command", "full disk",
-    "no process", "stop supervisor", "rebuild"};
+    "no process", "stop supervisor", "rebuild", "fail", "leave"};
 
 /// Time within which a frame advances while nothing is withheld: a frame that hangs is found after
 /// frame_timeout_ms, a stage that has delivered nothing is restarted after up to 5 s, and a start takes 0.2
@@ -66,6 +66,15 @@ public:
         // longer than a start, so that a successor works while its predecessor's device may still write
         if (const u64 kind = machine_.below(4); kind != 0)
             machine_.teardown_ns[1] = (kind == 1 ? 2 : 800) * ns_per_ms;
+        run_.port_left = [this](const std::string& stage) {
+            if (setup_.stages[stage_number(stage)].spec.skips()) run_.is_absent(stage);
+        };
+        run_.port_ended = [this](const std::string& stage, bool for_good) {
+            if (for_good) return;
+            run_.port_left(stage);
+            machine_.after(machine_.below(run_.over ? 30 * ns_per_ms : 800 * ns_per_ms),
+                           [this, stage] { open_port(stage); });
+        };
         machine_.load = [this](simulated_process& p, const std::vector<std::string>& environment) {
             return std::make_unique<simulated_stage>(run_, p, environment);
         };
@@ -90,6 +99,9 @@ private:
         faults_end_ns_ = machine_.now() + (1 + machine_.below(5)) * ns_per_s;
         machine_.after(50 * ns_per_ms + machine_.below(200 * ns_per_ms), [this] { next_fault(); });
         machine_.after(50 * ns_per_ms, [this] { watch(); });
+        for (const stage_setup& st : setup_.stages)
+            if (st.spec.is_port())
+                machine_.after(machine_.below(ns_per_s), [this, name = st.spec.name] { open_port(name); });
         machine_.at(faults_end_ns_, [this] { give_back_everything(); });
         if (!machine_.run(supervisor, machine_.now() + 600 * ns_per_s))
             run_.violated("the run has not ended");
@@ -135,37 +147,74 @@ private:
 
     void next_fault() {
         if (machine_.now() >= faults_end_ns_ || supervisor_->over) return;
-        if (engine_ != nullptr) begin_fault(static_cast<simulated_fault>(machine_.below(simulated_faults)));
+        if (engine_ != nullptr) begin_fault(any_fault());
         machine_.after(
             10 * ns_per_ms + machine_.below(machine_.below(3) == 0 ? 1500 * ns_per_ms : 200 * ns_per_ms),
             [this] { next_fault(); });
     }
 
-    simulated_process* any_process() {
+    /// Where frames may pass a stage by, that is tried often.
+    simulated_fault any_fault() {
+        const auto any = static_cast<simulated_fault>(machine_.below(simulated_faults));
+        if (machine_.below(3) != 0) return any;
+        for (const stage_setup& st : setup_.stages) {
+            if (st.spec.optional) return simulated_fault::fail;
+            if (st.spec.is_port()) return simulated_fault::leave;
+        }
+        return any;
+    }
+    [[nodiscard]] u32 stage_number(const std::string& name) const {
+        u32 k = 0;
+        while (setup_.stages[k].spec.name != name) ++k;
+        return k;
+    }
+    void open_port(const std::string& name) {
+        if (supervisor_->over) return;
+        ++result_.programs;
+        std::vector<std::string> words{"CAROUSEL_STAGE=" + name};
+        if (setup_.stages[stage_number(name)].spec.inputs.empty()) words.push_back("CAROUSEL_WRITES=1");
+        machine_.spawn_elsewhere(words);
+    }
+
+    simulated_process* any_process(bool of_port) {
         std::vector<simulated_process*> alive;
         for (const auto& [pid, p] : machine_.processes())
-            if (!p->exiting) alive.push_back(p.get());
+            if (!p->exiting && (!of_port || p->elsewhere)) alive.push_back(p.get());
         return alive.empty() ? nullptr : alive[machine_.below(alive.size())];
+    }
+    const seat& any_seat() {
+        return *engine_->seats().seats[machine_.below(engine_->seats().seats.size())];
+    }
+    const seat& optional_seat() {
+        for (const auto& s : engine_->seats().seats)
+            if (setup_.stages[s->stage].spec.optional) return *s;
+        return any_seat();
     }
     static simulated_stage& stage(simulated_process& p) { return static_cast<simulated_stage&>(*p.runs); }
 
     void begin_fault(simulated_fault f) {
         if ((options_.faults >> static_cast<u32>(f) & 1U) == 0) return;
         using enum simulated_fault;
-        simulated_process* const p = any_process();
-        const seat& s = *engine_->seats().seats[machine_.below(engine_->seats().seats.size())];
+        simulated_process* const p = any_process(f == simulated_fault::leave);
+        const seat& s = f == simulated_fault::fail ? optional_seat() : any_seat();
         const u64 span =
             50 * ns_per_ms + machine_.below(machine_.below(2) == 0 ? 300 * ns_per_ms : 2500 * ns_per_ms);
         const bool own = f == crash || f == exit || f == hang;
         if ((f <= stop && p == nullptr) || (own && !stage(*p).has_committed())) return;
-        // A rebuild forgets no frame, but a run that is rebuilt three times without a frame in between ends.
-        if (f == rebuild && (rebuilds_++ > 0 || machine_.disk_full || machine_.no_process_left)) return;
+        if ((f == fail && !setup_.stages[s.stage].spec.optional) ||
+            (f == leave && (p == nullptr || !stage(*p).is_port())))
+            return;
+        // A rebuild forgets no frame, but a run that is rebuilt three times without a frame in between ends,
+        // as does a run with a port.
+        const bool ports = std::any_of(setup_.stages.begin(), setup_.stages.end(),
+                                       [](const stage_setup& st) { return st.spec.is_port(); });
+        if (f == rebuild && (ports || rebuilds_++ > 0 || machine_.disk_full || machine_.no_process_left)) return;
         ++result_.faults;
         ++result_.faults_of[static_cast<u8>(f)];
         machine_.note(std::string("fault: ") + fault_names[static_cast<u8>(f)] +
-                      (f <= stop           ? " pid " + std::to_string(p->pid)
-                       : f <= kill_command ? " " + s.label
-                                           : "") +
+                      (f <= stop || f == leave            ? " pid " + std::to_string(p->pid)
+                       : f <= kill_command || f == fail ? " " + s.label
+                                                        : "") +
                       " for " + std::to_string(span / ns_per_ms) + " ms");
         switch (f) {
             case kill:
@@ -179,6 +228,8 @@ private:
                 break;
             case hang:
                 stage(*p).hang();
+                // the supervisor ends no program of a port
+                if (p->elsewhere) machine_.after(span, [this, p] { (void)machine_.signal(*p, SIGKILL); });
                 break;
             case stop:
                 (void)machine_.signal(*p, SIGSTOP);
@@ -211,6 +262,12 @@ private:
                 break;
             case rebuild:
                 send(run::rebuild_request{});
+                break;
+            case fail:
+                run_.broken.insert(setup_.stages[s.stage].spec.name);
+                break;
+            case leave:
+                stage(*p).leave();
                 break;
         }
     }
@@ -251,6 +308,7 @@ private:
         machine_.note("the last fault is over");
         run_.over = true;
         machine_.disk_full = machine_.no_process_left = false;
+        run_.broken.clear();
         machine_.after(ns_per_s, [this] { resume_seats(); });
         machine_.after(longest_end_ns, [this] {
             if (!supervisor_->over) run_.violated("the run does not end after the last fault: " + why());
@@ -272,8 +330,9 @@ private:
     [[nodiscard]] bool is_withheld() const {
         if (machine_.disk_full || machine_.no_process_left || machine_.now() < supervisor_->stopped_until_ns)
             return true;
-        return std::any_of(engine_->seats().seats.begin(), engine_->seats().seats.end(), [](const auto& s) {
-            return s->machine.paused() || s->machine.state() == seat_state::down;
+        return std::any_of(engine_->seats().seats.begin(), engine_->seats().seats.end(), [this](const auto& s) {
+            return s->machine.paused() || s->machine.state() == seat_state::down ||
+                   (s->machine.state() == seat_state::vacant && !setup_.stages[s->stage].spec.skips());
         });
     }
     [[nodiscard]] std::string why() const {
@@ -295,7 +354,21 @@ private:
             run_.violated("no frame advances, and nothing is withheld: " + why());
         }
         notice_rebuild();
+        notice_failures();
         machine_.after(50 * ns_per_ms, [this] { watch(); });
+    }
+    /// Frames pass by an optional stage that has failed. It is brought up again when its processes can start.
+    void notice_failures() {
+        if (engine_ == nullptr) return;
+        for (const auto& s : engine_->seats().seats) {
+            const std::string& name = setup_.stages[s->stage].spec.name;
+            if (s->machine.state() != seat_state::failed) continue;
+            run_.is_absent(name);
+            if (machine_.below(3) == 0) continue;
+            run_.broken.erase(name);
+            ++result_.returns;
+            send_order(run::seat_order::up, s->label);
+        }
     }
     /// After a rebuild the frames from its first frame on are delivered again.
     void notice_rebuild() {
@@ -334,22 +407,37 @@ private:
         for (u32 k = 0; o.complete && k < setup_.stages.size(); ++k) {
             const stage_setup& st = setup_.stages[k];
             if (st.has_output()) continue;
-            for (u64 frame = 0; frame < end; frame += st.spec.every)
+            const bool may_miss = st.spec.optional || st.spec.skips();
+            for (u64 frame = 0; frame < end && !may_miss; frame += st.spec.every)
                 if (run_.delivered[k].count(frame) == 0)
                     run_.violated("lost: " + st.spec.name + " has no frame " + std::to_string(frame));
+            if (may_miss) judge_attendances(k, end);
             for (const auto& [frame, count] : run_.delivered[k])
                 if (frame >= end)
                     run_.violated("beyond: " + st.spec.name + " has frame " + std::to_string(frame));
             judge_ledger(st.spec.name, end);
         }
         for (const auto& [pid, p] : machine_.processes())
-            if (!p->reaped) run_.violated("leaked: pid " + std::to_string(pid) + " is not reaped");
+            if (!p->reaped && !p->elsewhere) run_.violated("leaked: pid " + std::to_string(pid) + " is not reaped");
         if (shm::segment::exists(run_.run_id)) run_.violated("leaked: the control block");
         judge_descriptors();
     }
 
+    /// A reader that frames may pass by misses none while it reads.
+    void judge_attendances(u32 k, u64 end) {
+        const stage_setup& st = setup_.stages[k];
+        for (const observed_run::attendance& a : run_.attendances[st.spec.name])
+            for (u64 frame = (a.from + st.spec.every - 1) / st.spec.every * st.spec.every;
+                 frame < (a.present ? end : a.any ? a.last : 0); frame += st.spec.every)
+                if (run_.delivered[k].count(frame) == 0)
+                    run_.violated("missed: " + st.spec.name + " has no frame " + std::to_string(frame) +
+                                  ", and reads from frame " + std::to_string(a.from) + " on");
+    }
+
     void judge_ledger(const std::string& sink, u64 end) {
         const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(run_.folder, sink));
+        const bool never_opened = run_.absent.count(sink) > 0 && run_.attendances[sink].empty();
+        if (!ledger && never_opened) return;
         if (!ledger) return run_.violated("lost: " + sink + " has no ledger");
         const telemetry::ledger_summary sum = ledger->summarize(end);
         if (sum.lost + sum.repeated + sum.unmarked != 0)
@@ -362,6 +450,8 @@ private:
         for (const auto& [pid, p] : machine_.processes()) simulated.insert({p->pidfd, p->death});
         u64 leaked = 0;
         for (const int fd : clients_) ::close(fd);
+        for (const auto& [pid, p] : machine_.processes())
+            if (p->elsewhere) p->runs->ends();
         for (const int fd : open_descriptors())
             if (before_.count(fd) == 0 && simulated.count(fd) == 0) ++leaked;
         if (leaked > 0) run_.violated("leaked: " + std::to_string(leaked) + " descriptors");

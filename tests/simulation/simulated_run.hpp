@@ -3,6 +3,8 @@
 // engine is the product's, its stages are simulated_stage. After the last fault everything that was taken
 // from the run is given back, and the run must complete.
 //
+// The programs of ports are attached by the simulation: one leaves or is killed, another one follows.
+//
 // Oracles. Safety: no frame is lost, repeated or torn, no process, descriptor, slot or entry is leaked.
 // Liveness: frames advance within a bound of simulated time, unless the simulation itself withholds something
 // (a paused stage, a full disk, ...), and the run ends with exit code 0 after the last fault.
@@ -30,8 +32,10 @@ enum class simulated_fault : u8 {
     no_process,       ///< no process can be started for a while
     stop_supervisor,  ///< SIGSTOP of the supervisor, SIGCONT later
     rebuild,          ///< the request to rebuild memory and words
+    fail,             ///< processes of an optional stage can't start, so it fails; `carousel up STAGE` later
+    leave,            ///< the program of a port leaves
 };
-inline constexpr u8 simulated_faults = 13;
+inline constexpr u8 simulated_faults = 15;
 
 struct simulated_run_options {
     u64 seed = 1;
@@ -45,7 +49,7 @@ struct simulated_run_result {
     u64 trace_hash = 0;
     std::string plan;  ///< what the seed has chosen
     u64 simulated_ns = 0, commits = 0, helped = 0, faults = 0, processes = 0, standbys = 0, tombstones = 0,
-        disk_waits = 0, rebuilds = 0;
+        disk_waits = 0, rebuilds = 0, programs = 0, returns = 0;
     u32 faults_of[simulated_faults] = {};
     /// The seed, the plan, the violations and the end of the trace.
     [[nodiscard]] std::string text(std::size_t lines = 40) const;

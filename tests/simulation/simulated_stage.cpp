@@ -39,9 +39,26 @@ void observed_run::violated(const std::string& what) {
     violations.push_back(what);
 }
 
+void observed_run::attends(const std::string& stage) {
+    if (absent.erase(stage) > 0) attendances[stage].push_back({first_not_begun});
+}
+
+void observed_run::is_absent(const std::string& stage) {
+    if (absent.insert(stage).second && !attendances[stage].empty()) attendances[stage].back().present = false;
+}
+
 simulated_stage::simulated_stage(observed_run& r, simulated_process& p,
                                  const std::vector<std::string>& environment)
-    : run_(&r), process_(&p), stage_(value_of(environment, "CAROUSEL_STAGE")) {
+    : run_(&r),
+      process_(&p),
+      stage_(value_of(environment, "CAROUSEL_STAGE")),
+      claims_as_(p.pid),
+      port_(p.elsewhere),
+      writes_(!value_of(environment, "CAROUSEL_WRITES").empty()) {
+    if (port_) {
+        r.on->note("pid " + std::to_string(p.pid) + " starts, to open port " + stage_);
+        return;
+    }
     std::istringstream attach(value_of(environment, "CAROUSEL_ATTACH"));
     std::string directory;
     attach >> directory >> incarnation_.seat >> incarnation_.entry >> incarnation_.epoch;
@@ -51,6 +68,10 @@ simulated_stage::simulated_stage(observed_run& r, simulated_process& p,
 
 void simulated_stage::ends() noexcept {
     if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+    if (port_ && run_->port_ended) {
+        run_->port_ended(stage_, closed_);
+        port_ = false;
+    }
     for (const work& x : jobs_)
         for (u32 k = x.written; x.at == phase::on_device && k < worker_->outputs(); ++k) {
             late_.emplace_back(worker_->output(k).index(), x.j.output[k].index);
@@ -75,7 +96,29 @@ void simulated_stage::die(int exit_code) {
     run_->on->exit(*process_, exit_code, 0);
 }
 
+// The program unmaps the memory, reports it, and exits by itself later.
+void simulated_stage::leave_port() {
+    run_->on->note("pid " + std::to_string(process_->pid) + " leaves port " + stage_);
+    jobs_.clear();
+    worker_.reset();
+    helper_.reset();
+    ledger_.reset();
+    joined_.reset();
+    (void)shm::send_message(socket_, write_message(run::left_message{}).dump());
+    run_->on->touch();
+    state_ = state::left;
+    if (run_->port_left) run_->port_left(stage_);
+}
+
 u64 simulated_stage::step() {
+    if (state_ == state::left) {
+        die(exit_code::ok);
+        return 0;
+    }
+    if (run_->broken.count(stage_) > 0 && !port_) {
+        die(exit_code::no_device);
+        return 0;
+    }
     if (joined_ && now_ns() >= beat_ns_) {
         session::beat(entry(), block().stage[block().seat[incarnation_.seat].stage].counters);
         beat_ns_ = now_ns() + beat_every_ns;
@@ -102,6 +145,7 @@ u64 simulated_stage::step() {
             }
             return 10 * ns_per_ms;
         case state::working:
+        case state::left:
             break;
     }
     return work_step();
@@ -129,6 +173,8 @@ void simulated_stage::connect() {
     hello.incarnation = incarnation_;
     hello.pid = process_->pid;
     hello.start_time = process_->start_time;
+    hello.port = port_;
+    hello.writes = writes_;
     (void)shm::send_message(socket_, write_message(hello).dump());
     state_ = state::introduced;
     run_->on->touch();
@@ -140,13 +186,24 @@ void simulated_stage::receive_answer() {
     if (got == shm::receive_status::would_block) return;
     const nlohmann::json answer =
         got == shm::receive_status::ok ? nlohmann::json::parse(m.text) : nlohmann::json();
+    if (port_ && (!answer.is_object() || answer.value("later", false))) {
+        ::close(std::exchange(socket_, -1));
+        state_ = state::connecting;
+        return;
+    }
     if (!answer.is_object() || !answer.value("ok", false)) {
+        closed_ = true;
         run_->on->note("pid " + std::to_string(process_->pid) + " is refused" +
                        (answer.is_object() ? ": " + answer.value("message", "") : ""));
         return die(exit_code::revoked);
     }
     standby_ = answer.value("standby", false);
     joined_ = std::make_unique<shm::segment>(shm::segment::join(run_->run_id));
+    if (port_) {
+        const nlohmann::json& own = answer.at("incarnation");
+        incarnation_ = {own.at("seat"), own.at("entry"), own.at("epoch")};
+        claims_as_ = answer.at("pid");
+    }
     if (!join()) return die(exit_code::revoked);
     ready_at_ns_ = now_ns() + between(run_->load_ns);
     state_ = state::loading;
@@ -156,7 +213,7 @@ bool simulated_stage::join() {
     shm::control_block& c = block();
     const ring::claim_result got = standby_
                                        ? ring::claim_standby(c, incarnation_)
-                                       : ring::claim(c, incarnation_, {process_->pid, process_->start_time});
+                                       : ring::claim(c, incarnation_, {claims_as_, port_ ? 0 : process_->start_time});
     if (got != ring::claim_result::ok) return false;
     const shm::stage_block& st = c.stage[c.seat[incarnation_.seat].stage];
     for (u32 k = 0; k < st.outputs; ++k) shm::open_frames(c, st.output_link[k]);
@@ -182,8 +239,9 @@ void simulated_stage::begin_work() {
         entry().live_since_ns.store(now_ns());
         state_ = state::standing_by;
     } else {
-        if (!ring::go_live(c, incarnation_, process_->pid)) return die(exit_code::revoked);
+        if (!ring::go_live(c, incarnation_, claims_as_)) return die(exit_code::revoked);
         state_ = state::working;
+        run_->attends(stage_);
     }
     (void)shm::send_message(socket_, write_message(run::ready_message{}).dump());
     run_->on->touch();
@@ -200,6 +258,10 @@ u64 simulated_stage::work_step() {
         if (process_->exiting) return 0;
         std::erase_if(jobs_, [](const work& x) { return x.at == phase::marked; });
         return wait;
+    }
+    if (leaves_ && jobs_.empty()) {
+        leave_port();
+        return run_->on->below(300 * ns_per_ms);
     }
     const bool room = jobs_.empty() || (jobs_.size() < worker_->stage().in_flight &&
                                         jobs_.back().at != phase::processing && !jobs_.front().ends_stream);
@@ -226,6 +288,7 @@ bool simulated_stage::begin_one() {
         return false;
     }
     if (got == ring::outcome::closed && jobs_.empty()) {
+        closed_ = true;
         die(exit_code::ok);
         return false;
     }
@@ -234,6 +297,8 @@ bool simulated_stage::begin_one() {
     for (u32 k = 0; k < worker_->outputs(); ++k)
         run_->content[{worker_->output(k).index(), x.j.output[k].index}] = ~u64{0};
     entry().processing_since_ns.store(now_ns());
+    if (x.j.sequence_index != shm::none)
+        run_->first_not_begun = std::max(run_->first_not_begun, x.j.ring_sequence + 1);
     x.due_ns = hangs_ ? ~u64{0} : now_ns() + between(run_->process_ns);
     x.ends_stream = x.j.sequence_index != shm::none && x.j.ring_sequence >= run_->ends_at;
     jobs_.push_back(std::move(x));
@@ -292,6 +357,10 @@ u64 simulated_stage::advance(work& x) {
                 if (++run_->delivered[worker_->stage_index()][x.j.ring_sequence] > 1)
                     run_->violated("repeated: " + stage_ + " commits frame " +
                                    std::to_string(x.j.ring_sequence) + " again");
+                if (auto& all = run_->attendances[stage_]; !all.empty()) {
+                    all.back().any = true;
+                    all.back().last = std::max(all.back().last, x.j.ring_sequence);
+                }
                 run_->on->note(stage_ + " has frame " + std::to_string(x.j.ring_sequence) +
                                (x.j.is_tombstone() ? " (tombstone)" : ""));
             }

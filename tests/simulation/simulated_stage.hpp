@@ -29,6 +29,20 @@ struct observed_run {
     std::map<std::pair<u32, u32>, u64> content;
     std::set<std::pair<u32, u32>> pending;  ///< entry, slot of the first output: the event is not complete
     std::map<u32, std::map<u64, u32>> delivered;  ///< sink stage -> frame -> commits
+    /// Since a reader that frames may pass by (a port that skips, an optional sink) began to read: the first
+    /// frame that it must not miss, and the last one that it had.
+    struct attendance {
+        u64 from = 0, last = 0;
+        bool any = false, present = true;
+    };
+    std::map<std::string, std::vector<attendance>> attendances;  ///< by stage
+    std::set<std::string> absent;  ///< stages that frames pass by until their next process
+    std::set<std::string> broken;  ///< stages whose processes can't start
+    u64 first_not_begun = 0;       ///< no source has begun this frame or a later one
+    /// The program of a port has unmapped the run's memory.
+    std::function<void(const std::string& stage)> port_left;
+    /// The program of a port has ended; `for_good`: the port takes no program any more.
+    std::function<void(const std::string& stage, bool for_good)> port_ended;
     std::vector<std::string> violations;
     u64 commits = 0, helped = 0, tombstones = 0, disk_waits = 0, takeovers_by_standby = 0;
     u64 process_ns[2] = {500'000, 6'000'000};
@@ -37,6 +51,10 @@ struct observed_run {
     bool over = false;      ///< no fault is injected any more
 
     void violated(const std::string& what);
+    /// A process of the stage can read frames from now on.
+    void attends(const std::string& stage);
+    /// Frames may pass the stage by from now on.
+    void is_absent(const std::string& stage);
 };
 
 class simulated_stage final : public program {
@@ -51,11 +69,14 @@ public:
     [[nodiscard]] bool is_working() const noexcept { return state_ == state::working; }
     [[nodiscard]] bool has_committed() const noexcept { return committed_ > 0; }
     [[nodiscard]] bool is_standby() const noexcept { return standby_; }
+    [[nodiscard]] bool is_port() const noexcept { return port_; }
+    /// The program of a port leaves when it has no frame.
+    void leave() noexcept { leaves_ = true; }
     /// The next frame takes forever; the heartbeat continues.
     void hang() noexcept { hangs_ = true; }
 
 private:
-    enum class state : u8 { connecting, introduced, loading, standing_by, working };
+    enum class state : u8 { connecting, introduced, loading, standing_by, working, left };
     enum class phase : u8 { processing, on_device, written, recorded, committed, marked };
     struct work {
         ring::job j;
@@ -77,6 +98,7 @@ private:
     bool store_on_disk(const work& x, bool mark);
     void check_inputs(const work& x);
     void die(int exit_code);
+    void leave_port();
     [[nodiscard]] u64 between(const u64 (&range)[2]) {
         return range[0] + run_->on->below(range[1] - range[0]);
     }
@@ -86,10 +108,12 @@ private:
     observed_run* run_;
     simulated_process* process_;
     std::string stage_;
+    i32 claims_as_ = 0;  ///< pid
     ring::incarnation_id incarnation_;
     int socket_ = -1;
     state state_ = state::connecting;
     bool standby_ = false, hangs_ = false;
+    bool port_ = false, writes_ = false, leaves_ = false, closed_ = false;
     u64 ready_at_ns_ = 0, beat_ns_ = 0, committed_ = 0;
     std::unique_ptr<shm::segment> joined_;
     std::unique_ptr<ring::worker> worker_;
