@@ -56,8 +56,8 @@ std::string choose_plan(run_setup& s, observed_run& r, machine& m) {
     if (middle) s.stages.push_back(stage_of("middle", {0}, true, m));
     if (shape == 2 || shape == 4) s.stages[1].spec.instances = 2;
     s.stages.push_back(stage_of("sink", {middle ? 1U : 0U}, false, m));
-    std::string text = std::vector<std::string>{"source, sink", "chain", "two instances", "two sinks",
-                                                "fork and join", "two joins"}[shape];
+    std::string text = std::vector<std::string>{"source, sink", "chain",         "two instances",
+                                                "two sinks",    "fork and join", "two joins"}[shape];
     if (shape >= 3) {
         s.stages.push_back(stage_of("side", {1}, false, m));
         if (m.below(3) == 0) {

@@ -30,9 +30,9 @@ namespace {
 using namespace carousel::supervisor;
 
 constexpr const char* fault_names[simulated_faults] = {
-    "kill",       "crash",           "exit",   "hang",         "stop",
-    "pause",      "restart",         "down",   "kill command", "full disk",
-    "no process", "stop supervisor", "rebuild", "fail", "leave"};
+    "kill",       "crash",           "exit",    "hang",         "stop",
+    "pause",      "restart",         "down",    "kill command", "full disk",
+    "no process", "stop supervisor", "rebuild", "fail",         "leave"};
 
 /// Time within which a frame advances while nothing is withheld: a frame that hangs is found after
 /// frame_timeout_ms, a stage that has delivered nothing is restarted after up to 5 s, and a start takes 0.2
@@ -182,9 +182,7 @@ private:
             if (!p->exiting && (!of_port || p->elsewhere)) alive.push_back(p.get());
         return alive.empty() ? nullptr : alive[machine_.below(alive.size())];
     }
-    const seat& any_seat() {
-        return *engine_->seats().seats[machine_.below(engine_->seats().seats.size())];
-    }
+    const seat& any_seat() { return *engine_->seats().seats[machine_.below(engine_->seats().seats.size())]; }
     const seat& optional_seat() {
         for (const auto& s : engine_->seats().seats)
             if (setup_.stages[s->stage].spec.optional) return *s;
@@ -208,11 +206,12 @@ private:
         // as does a run with a port.
         const bool ports = std::any_of(setup_.stages.begin(), setup_.stages.end(),
                                        [](const stage_setup& st) { return st.spec.is_port(); });
-        if (f == rebuild && (ports || rebuilds_++ > 0 || machine_.disk_full || machine_.no_process_left)) return;
+        if (f == rebuild && (ports || rebuilds_++ > 0 || machine_.disk_full || machine_.no_process_left))
+            return;
         ++result_.faults;
         ++result_.faults_of[static_cast<u8>(f)];
         machine_.note(std::string("fault: ") + fault_names[static_cast<u8>(f)] +
-                      (f <= stop || f == leave            ? " pid " + std::to_string(p->pid)
+                      (f <= stop || f == leave          ? " pid " + std::to_string(p->pid)
                        : f <= kill_command || f == fail ? " " + s.label
                                                         : "") +
                       " for " + std::to_string(span / ns_per_ms) + " ms");
@@ -330,10 +329,11 @@ private:
     [[nodiscard]] bool is_withheld() const {
         if (machine_.disk_full || machine_.no_process_left || machine_.now() < supervisor_->stopped_until_ns)
             return true;
-        return std::any_of(engine_->seats().seats.begin(), engine_->seats().seats.end(), [this](const auto& s) {
-            return s->machine.paused() || s->machine.state() == seat_state::down ||
-                   (s->machine.state() == seat_state::vacant && !setup_.stages[s->stage].spec.skips());
-        });
+        return std::any_of(
+            engine_->seats().seats.begin(), engine_->seats().seats.end(), [this](const auto& s) {
+                return s->machine.paused() || s->machine.state() == seat_state::down ||
+                       (s->machine.state() == seat_state::vacant && !setup_.stages[s->stage].spec.skips());
+            });
     }
     [[nodiscard]] std::string why() const {
         std::string text;
@@ -418,7 +418,8 @@ private:
             judge_ledger(st.spec.name, end);
         }
         for (const auto& [pid, p] : machine_.processes())
-            if (!p->reaped && !p->elsewhere) run_.violated("leaked: pid " + std::to_string(pid) + " is not reaped");
+            if (!p->reaped && !p->elsewhere)
+                run_.violated("leaked: pid " + std::to_string(pid) + " is not reaped");
         if (shm::segment::exists(run_.run_id)) run_.violated("leaked: the control block");
         judge_descriptors();
     }
@@ -428,7 +429,10 @@ private:
         const stage_setup& st = setup_.stages[k];
         for (const observed_run::attendance& a : run_.attendances[st.spec.name])
             for (u64 frame = (a.from + st.spec.every - 1) / st.spec.every * st.spec.every;
-                 frame < (a.present ? end : a.any ? a.last : 0); frame += st.spec.every)
+                 frame < (a.present ? end
+                          : a.any   ? a.last
+                                    : 0);
+                 frame += st.spec.every)
                 if (run_.delivered[k].count(frame) == 0)
                     run_.violated("missed: " + st.spec.name + " has no frame " + std::to_string(frame) +
                                   ", and reads from frame " + std::to_string(a.from) + " on");

@@ -211,9 +211,9 @@ void simulated_stage::receive_answer() {
 
 bool simulated_stage::join() {
     shm::control_block& c = block();
-    const ring::claim_result got = standby_
-                                       ? ring::claim_standby(c, incarnation_)
-                                       : ring::claim(c, incarnation_, {claims_as_, port_ ? 0 : process_->start_time});
+    const ring::claim_result got =
+        standby_ ? ring::claim_standby(c, incarnation_)
+                 : ring::claim(c, incarnation_, {claims_as_, port_ ? 0 : process_->start_time});
     if (got != ring::claim_result::ok) return false;
     const shm::stage_block& st = c.stage[c.seat[incarnation_.seat].stage];
     for (u32 k = 0; k < st.outputs; ++k) shm::open_frames(c, st.output_link[k]);

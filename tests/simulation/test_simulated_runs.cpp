@@ -51,7 +51,7 @@ void check_seeds(u64 first, u64 count) {
 }  // namespace
 
 TEST_CASE("simulated runs lose, repeat, tear and leak nothing and complete after the last fault") {
-    check_seeds(seed_or(1), scaled(200));
+    check_seeds(seed_or(1), scaled(160));
 }
 
 TEST_CASE("a seed has the same trace in each simulated run, also next to another process's run") {
