@@ -10,12 +10,13 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from looks import COMPARED_STAGES, compared  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 
 CAROUSEL = os.path.join(os.path.abspath(sys.argv[1]), "carousel")
 LOOKS = os.path.join(os.path.abspath(sys.argv[2]), "looks.toml")
 ROUNDS = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-STAGES = ["geometry", "vertex", "fragment", "shadow", "light", "post", "undisturbed", "compare", "display"]
+STAGES = [*COMPARED_STAGES, "display"]
 FRAMES = 24 if ROUNDS == 1 else 20 * ROUNDS
 WIDTH, HEIGHT = 96, 54
 SMALL = ["--device", "cpu", "--size", f"{WIDTH}x{HEIGHT}", "--set", "geometry.triangles=300", "--set", "shadow.side=128", "--no-color"]
@@ -27,10 +28,7 @@ class Looks(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
         with open(LOOKS, encoding="utf-8") as f:
-            text = f.read()
-        text = text.replace('inputs = ["post"]', 'inputs = ["compare"]')
-        text += '\n[[stage]]\nname = "undisturbed"\nrun = "carousel-replay"\nfile = "run.mcap"\nrate = 0.0\n'
-        text += '\n[[stage]]\nname = "compare"\nrun = "carousel-compare"\ninputs = ["post", "undisturbed"]\n'
+            text = compared(f.read(), "run.mcap")
         self.compared = os.path.join(self.folder, "compared.toml")
         self.changed = os.path.join(self.folder, "changed.toml")
         for file, content in ((self.compared, text), (self.changed, text.replace("spin = 0.012\n", "spin = 0.0121\n"))):
