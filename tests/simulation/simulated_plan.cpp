@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/clock.hpp"
+#include "supervisor/stores/ledger_store.hpp"
 
 namespace carousel::test {
 
@@ -106,7 +107,23 @@ std::string choose_plan(run_setup& s, observed_run& r, machine& m) {
         if (st.spec.optional || st.spec.is_port()) s.end = s.frames = std::min<u64>(s.end + 40, 150);
         if (st.spec.skips()) r.absent.insert(st.spec.name);
     }
-    if (m.below(4) == 0) {
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        if (const stage_spec& spec = s.stages[k].spec; counts_frames(s.stages[k]) && !spec.optional)
+            r.must_deliver[k] = spec.every;
+    const u64 ending = m.below(4);
+#if CAROUSEL_SIMULATED_LINK
+    if (ending <= 1 && !s.stages[0].spec.is_port()) {
+        const bool durable = m.below(3) != 0;
+        s.stages[0].ends = s.stages[0].forwards_frames = true;
+        s.stages[0].spec.max_attempts = 0;
+        r.ends_at = s.end;
+        s.end = s.frames = s.end + m.below(2) * 1000;
+        r.link = make_simulated_link(r, r.ends_at, durable);
+        return text + (durable ? ", received durably, " : ", received, ") + std::to_string(r.ends_at) +
+               " frames";
+    }
+#endif
+    if (ending == 2) {
         s.stages[0].ends = true;
         r.ends_at = s.end / 2 + m.below(s.end);
         text += ", ends before " + std::to_string(r.ends_at);

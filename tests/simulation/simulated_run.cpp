@@ -30,15 +30,15 @@ namespace {
 using namespace carousel::supervisor;
 
 constexpr const char* fault_names[simulated_faults] = {
-    "kill",       "crash",           "exit",    "hang",         "stop",
-    "pause",      "restart",         "down",    "kill command", "full disk",
-    "no process", "stop supervisor", "rebuild", "fail",         "leave"};
+    "kill",    "crash", "exit",         "hang",      "stop",       "pause",
+    "restart", "down",  "kill command", "full disk", "no process", "stop supervisor",
+    "rebuild", "fail",  "leave",        "lose"};
 
 /// Time within which a frame advances while nothing is withheld: a frame that hangs is found after
 /// frame_timeout_ms, a stage that has delivered nothing is restarted after up to 5 s, and a start takes 0.2
 /// s.
 constexpr u64 longest_quiet_ns = 9 * ns_per_s;
-constexpr u64 longest_end_ns = 60 * ns_per_s;
+constexpr u64 longest_end_ns = 60 * ns_per_s, longest_run_ns = 80 * ns_per_s;
 
 /// The descriptors of this process.
 std::set<int> open_descriptors() {
@@ -103,10 +103,14 @@ private:
             if (st.spec.is_port())
                 machine_.after(machine_.below(ns_per_s), [this, name = st.spec.name] { open_port(name); });
         machine_.at(faults_end_ns_, [this] { give_back_everything(); });
-        if (!machine_.run(supervisor, machine_.now() + 600 * ns_per_s))
+        if (!machine_.run(supervisor, machine_.now() + longest_run_ns))
             run_.violated("the run has not ended");
         if (!supervisor.error.empty()) run_.violated("the supervisor has failed: " + supervisor.error);
         if (supervisor.over) judge();
+        if (run_.link) {
+            ++result_.links;
+            machine_.note("link: " + run_.link->text());
+        }
         result_.violations = run_.violations;
         result_.trace = machine_.trace();
         result_.trace_hash = machine_.trace_hash();
@@ -161,7 +165,7 @@ private:
             if (st.spec.optional) return simulated_fault::fail;
             if (st.spec.is_port()) return simulated_fault::leave;
         }
-        return any;
+        return run_.link ? simulated_fault::lose : any;
     }
     [[nodiscard]] u32 stage_number(const std::string& name) const {
         u32 k = 0;
@@ -200,13 +204,14 @@ private:
         const bool own = f == crash || f == exit || f == hang;
         if ((f <= stop && p == nullptr) || (own && !stage(*p).has_committed())) return;
         if ((f == fail && !setup_.stages[s.stage].spec.optional) ||
-            (f == leave && (p == nullptr || !stage(*p).is_port())))
+            (f == leave && (p == nullptr || !stage(*p).is_port())) || (f == lose && !run_.link))
             return;
         // A rebuild forgets no frame, but a run that is rebuilt three times without a frame in between ends,
-        // as does a run with a port.
+        // as does a run with a port. What it receives without release = "durable" can't be sent again.
         const bool ports = std::any_of(setup_.stages.begin(), setup_.stages.end(),
                                        [](const stage_setup& st) { return st.spec.is_port(); });
-        if (f == rebuild && (ports || rebuilds_++ > 0 || machine_.disk_full || machine_.no_process_left))
+        if (f == rebuild && (ports || (run_.link && !run_.link->is_durable()) || rebuilds_++ > 0 ||
+                             machine_.disk_full || machine_.no_process_left))
             return;
         ++result_.faults;
         ++result_.faults_of[static_cast<u8>(f)];
@@ -267,6 +272,9 @@ private:
                 break;
             case leave:
                 stage(*p).leave();
+                break;
+            case lose:
+                run_.link->lose(span);
                 break;
         }
     }

@@ -34,8 +34,9 @@ enum class simulated_fault : u8 {
     rebuild,          ///< the request to rebuild memory and words
     fail,             ///< processes of an optional stage can't start, so it fails; `carousel up STAGE` later
     leave,            ///< the program of a port leaves
+    lose,             ///< messages of the other host are lost, or its sender dies
 };
-inline constexpr u8 simulated_faults = 15;
+inline constexpr u8 simulated_faults = 16;
 
 struct simulated_run_options {
     u64 seed = 1;
@@ -49,7 +50,7 @@ struct simulated_run_result {
     u64 trace_hash = 0;
     std::string plan;  ///< what the seed has chosen
     u64 simulated_ns = 0, commits = 0, helped = 0, faults = 0, processes = 0, standbys = 0, tombstones = 0,
-        disk_waits = 0, rebuilds = 0, programs = 0, returns = 0;
+        disk_waits = 0, rebuilds = 0, programs = 0, returns = 0, links = 0;
     u32 faults_of[simulated_faults] = {};
     /// The seed, the plan, the violations and the end of the trace.
     [[nodiscard]] std::string text(std::size_t lines = 40) const;

@@ -19,6 +19,7 @@
 #include "run/directory.hpp"
 #include "session/accounts.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/runtime_folder.hpp"
 #include "tests/support/event_context.hpp"
 
 namespace carousel::test {
@@ -68,6 +69,7 @@ simulated_stage::simulated_stage(observed_run& r, simulated_process& p,
 
 void simulated_stage::ends() noexcept {
     if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+    if (run_->link) run_->link->close(*process_);
     if (port_ && run_->port_ended) {
         run_->port_ended(stage_, closed_);
         port_ = false;
@@ -233,6 +235,7 @@ void simulated_stage::begin_work() {
         return run->pending.count({entry, slot}) == 0;
     });
     helper_ = std::make_unique<ring::helper>(c, *device_);
+    receives_ = run_->link && worker_->stage().source != shm::none;
     if (worker_->outputs() == 0)
         ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(run_->folder, stage_));
     if (standby_) {
@@ -278,9 +281,15 @@ bool simulated_stage::begin_one() {
             for (u32 o = 0; o < worker_->outputs(); ++o) worker_->output(o).sweep();
             break;
         }
-    const ring::outcome can = worker_->peek(static_cast<u32>(jobs_.size()));
+    u64 next = 0;
+    const ring::outcome can = worker_->peek(static_cast<u32>(jobs_.size()), next);
     for (u32 k = 0; can == ring::outcome::ok && k < worker_->outputs(); ++k)
         if (!worker_->output(k).has_free_slot()) return false;  // begin() would sleep
+    if (receives_ && can == ring::outcome::ok) {
+        const bool there = has_arrived(next);
+        wait_for_link(!there && jobs_.empty());
+        if (!there) return false;
+    }
     work x;
     const ring::outcome got = worker_->begin(x.j, static_cast<u32>(jobs_.size()));
     if (got == ring::outcome::revoked) {
@@ -300,9 +309,35 @@ bool simulated_stage::begin_one() {
     if (x.j.sequence_index != shm::none)
         run_->first_not_begun = std::max(run_->first_not_begun, x.j.ring_sequence + 1);
     x.due_ns = hangs_ ? ~u64{0} : now_ns() + between(run_->process_ns);
-    x.ends_stream = x.j.sequence_index != shm::none && x.j.ring_sequence >= run_->ends_at;
+    x.ends_stream = x.j.sequence_index != shm::none &&
+                    x.j.ring_sequence >= (receives_ ? run_->link->end().value_or(~u64{0}) : run_->ends_at);
+    if (receives_ && x.j.ring_sequence != next)
+        run_->violated("frame " + std::to_string(x.j.ring_sequence) + " was begun, although frame " +
+                       std::to_string(next) + " is the next one");
     jobs_.push_back(std::move(x));
     return true;
+}
+
+bool simulated_stage::has_arrived(u64 ring_sequence) {
+    const u64 done = worker_->done_below();
+    if (!opened_) {
+        if (ring_sequence != done || !run_->link->open(*process_, done)) return false;
+        opened_ = true;
+        const nlohmann::json figures{{"run", run_->run_id}, {"durable", run_->link->is_durable()}};
+        shm::write_whole_file(run_->folder + "/figures-" + stage_, figures.dump());
+        delivered_ = std::make_unique<stages::delivered>(block(), run_->folder, block().first_ring_sequence);
+    }
+    if (run_->link->is_durable() && now_ns() >= delivered_read_ns_) {
+        delivered_read_ns_ = now_ns() + 5 * ns_per_ms;
+        run_->link->delivered(delivered_->below());
+    }
+    return run_->link->ready(ring_sequence, done);
+}
+
+void simulated_stage::wait_for_link(bool waits) {
+    if (std::exchange(waits_, waits) == waits) return;
+    entry().pause.store(static_cast<u64>(waits ? shm::pause_reason::link : shm::pause_reason::nothing));
+    entry().paused_since_ns.store(waits ? now_ns() : 0);
 }
 
 void simulated_stage::check_inputs(const work& x) {
@@ -376,6 +411,7 @@ u64 simulated_stage::advance(work& x) {
                 die(exit_code::revoked);
                 return 0;
             }
+            if (receives_) run_->link->committed(x.j.ring_sequence);
             x.at = phase::marked;
             return soon;
         case phase::marked:

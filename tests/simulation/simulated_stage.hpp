@@ -16,7 +16,9 @@
 #include "ring/participants.hpp"
 #include "ring/worker.hpp"
 #include "shm/segment.hpp"
+#include "simulated_link.hpp"
 #include "simulated_machine.hpp"
+#include "stages/runner/delivered.hpp"
 
 namespace carousel::test {
 
@@ -36,9 +38,11 @@ struct observed_run {
         bool any = false, present = true;
     };
     std::map<std::string, std::vector<attendance>> attendances;  ///< by stage
-    std::set<std::string> absent;  ///< stages that frames pass by until their next process
-    std::set<std::string> broken;  ///< stages whose processes can't start
-    u64 first_not_begun = 0;       ///< no source has begun this frame or a later one
+    std::set<std::string> absent;     ///< stages that frames pass by until their next process
+    std::set<std::string> broken;     ///< stages whose processes can't start
+    std::map<u32, u64> must_deliver;  ///< sinks that may miss no frame, and of how many frames they take one
+    std::unique_ptr<simulated_link> link;  ///< from another host; null: there is none
+    u64 first_not_begun = 0;               ///< no source has begun this frame or a later one
     /// The program of a port has unmapped the run's memory.
     std::function<void(const std::string& stage)> port_left;
     /// The program of a port has ended; `for_good`: the port takes no program any more.
@@ -93,6 +97,8 @@ private:
     void begin_work();
     u64 work_step();
     bool begin_one();
+    bool has_arrived(u64 ring_sequence);
+    void wait_for_link(bool waits);
     u64 advance(work& x);
     u64 end_stream(work& x);
     bool store_on_disk(const work& x, bool mark);
@@ -114,12 +120,16 @@ private:
     state state_ = state::connecting;
     bool standby_ = false, hangs_ = false;
     bool port_ = false, writes_ = false, leaves_ = false, closed_ = false;
+    bool receives_ = false, waits_ = false;
     u64 ready_at_ns_ = 0, beat_ns_ = 0, committed_ = 0;
     std::unique_ptr<shm::segment> joined_;
     std::unique_ptr<ring::worker> worker_;
     std::unique_ptr<device::context> device_;
     std::unique_ptr<ring::helper> helper_;
     std::unique_ptr<telemetry::ledger_writer> ledger_;
+    bool opened_ = false;  ///< the link of a receiving stage
+    u64 delivered_read_ns_ = 0;
+    std::unique_ptr<stages::delivered> delivered_;
     std::vector<work> jobs_;
     std::vector<std::pair<u32, u32>> late_;  ///< link, slot of writes that its device may still make
     std::vector<u64> late_frames_;
