@@ -63,7 +63,7 @@ CAROUSEL_UNSYNCHRONIZED u64 header_sum(const shm::frame_header& h, u32 parameter
     for (u32 p = 0; p < shm::max_used_planes; ++p)
         if ((h.used.planes >> p & 1U) != 0)
             for (const u64 extent : h.used.of[p]) s.add(extent);
-    s.add(sampled_inputs, 0);
+    s.add(sampled_inputs, h.previous_epoch);
     for (u32 k = 0; k < std::min(sampled_inputs, shm::max_sampled_inputs); ++k) s.add(h.sampled_sequence[k]);
     s.add(h.parameters, std::min(parameter_bytes, shm::max_parameter_bytes));
     s.add(h.metadata, std::min(metadata_bytes, shm::max_metadata_bytes));

@@ -25,7 +25,11 @@ link_ref::link_ref(shm::control_block& c, u32 index) noexcept
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) {
         const shm::stage_block& s = c.stage[k];
         bool here = false;
-        for (u32 i = 0; i < std::min(s.outputs, shm::max_outputs); ++i) here |= s.output_link[i] == index;
+        for (u32 i = 0; i < std::min(s.outputs, shm::max_outputs); ++i) {
+            if (s.output_link[i] != index) continue;
+            here = true;
+            keeps_last_ = (s.flags & shm::stage_flag::state) != 0 && i + 1 == s.outputs;
+        }
         for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) {
             if (s.input_link[i] != index) continue;
             here = true;
@@ -198,6 +202,9 @@ bool link_ref::free_below(u64 tail, u32 slot, shm::block_open_late& open) noexce
     if (w.state != slot_state::ready) return false;
     const u64 ring_sequence = headers_[slot].ring_sequence.load(std::memory_order_relaxed);
     if (ring_sequence >= tail || !has_passed_all_groups(slot, w.generation)) return false;
+#ifndef CAROUSEL_BUG_STATE_FREED
+    if (keeps_last_ && ring_sequence + 1 == tail) return false;  // the next state is computed from it
+#endif  // seeded bug: the state that the next frame needs is overwritten
     open.now();
     if (!close_latest(slot, w.generation)) return false;
     crash_here(crash_point::latest_closed);

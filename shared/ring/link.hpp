@@ -12,7 +12,8 @@
 //                       before the close (and the slot stays), or its CAS fails. The newest frame is kept for
 //                       these members as long as another slot is FREE: a member that wakes late still finds a
 //                       frame. If no other slot is FREE, the sweep frees the newest frame's slot, so no
-//                       process ever waits for a slot that is kept.
+//                       process ever waits for a slot that is kept. In a ring of states the slot of T - 1 is
+//                       never freed: the next state is computed from it. Such a ring has one more slot.
 // Crash: each step is one CAS on a stable condition, so a process that dies between two steps leaves work
 // that the next process that sweeps completes.
 
@@ -99,6 +100,7 @@ private:
     shm::link_block* link_;
     shm::frame_header* headers_;
     u32 index_, slots_, window_, blocking_;
+    bool keeps_last_ = false;  ///< a ring of states: the state just below the tail is not freed
     std::array<u32, shm::max_blocking> every_;
     u32 bells_ = 0;  ///< stages at this link, one bit per stage
 };

@@ -66,6 +66,17 @@ void write_source(shm::control_block& c, const plan& p, u32 stage) {
     begin_numbers(c, index, p.first_ring_sequence);
 }
 
+// With several instances, or with frames that the stage does not take, the state before a frame would be one
+// that no process of the stage has made.
+void require_ring_of_states(const stage_plan& s) {
+    require(s.has_output && !s.more.empty(),
+            fmt::format("stage {} has a state, but no output in addition to it", s.name));
+    require(s.instances == 1, fmt::format("stage {} has a state, so it can have only one instance, not {}",
+                                          s.name, s.instances));
+    require(s.every <= 1 && !s.latest && !s.optional && !s.skips,
+            fmt::format("stage {} has a state, so it must get every frame", s.name));
+}
+
 void write_seats(shm::control_block& c, const plan& p, u32 stage) {
     const stage_plan& s = p.stages[stage];
     shm::stage_block& b = c.stage[stage];
@@ -151,7 +162,8 @@ u32 derived_window(const plan& p, u32 stage, u32 output) {
 
 u32 derived_slots(const plan& p, u32 stage, u32 output) {
     const stage_plan& s = p.stages[stage];
-    return derived_window(p, stage, output) + frames_under_way(s) + s.in_flight + 1;
+    const u32 kept = s.state && output == s.more.size() ? 1 : 0;  // the state below the tail
+    return derived_window(p, stage, output) + frames_under_way(s) + s.in_flight + 1 + kept;
 }
 
 // The word of index i begins at the lap of the first number >= first that maps to index i. Number n uses the
@@ -189,9 +201,11 @@ void initialise(shm::control_block& c, const plan& p) {
         b.max_attempts = std::min(s.max_attempts, max_failures);
         b.every = std::max(s.every, 1U);
         b.frame_timeout_ns = s.frame_timeout_ns;
-        b.flags = (s.owner_commits ? shm::stage_flag::owner_commits : 0U) |
-                  (s.latest ? shm::stage_flag::latest : 0U) | (s.optional ? shm::stage_flag::optional : 0U) |
-                  (s.ends ? shm::stage_flag::ends : 0U) | (s.skips ? shm::stage_flag::skips : 0U);
+        if (s.state) require_ring_of_states(s);
+        b.flags = (s.owner_commits || s.state ? shm::stage_flag::owner_commits : 0U) |
+                  (s.state ? shm::stage_flag::state : 0U) | (s.latest ? shm::stage_flag::latest : 0U) |
+                  (s.optional ? shm::stage_flag::optional : 0U) | (s.ends ? shm::stage_flag::ends : 0U) |
+                  (s.skips ? shm::stage_flag::skips : 0U);
         write_inputs(c, p, k);
         require(s.more.size() < shm::max_outputs && (s.has_output || s.more.empty()),
                 fmt::format("stage {}: more than {} outputs", s.name, shm::max_outputs));

@@ -37,6 +37,7 @@ struct stage_plan {
     std::vector<u32> sampled_outputs = {};
     u64 latest_lease_ns = 0;  ///< lease time of members of the first output's link; 0: the plan's value
     u32 every = 1;            ///< the stage takes only frames whose sequence is a multiple of this number
+    bool state = false;       ///< the last output is the ring of the stage's states
 };
 
 /// The initial values of the counters in a fresh control block. Any value is valid, because all counters wrap

@@ -24,6 +24,7 @@ worker::worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept
     for (u32 i = 0; i < stage_->inputs; ++i) input_[i].emplace(c, stage_->input_link[i]);
     outputs_ = std::min(stage_->outputs, shm::max_outputs);
     for (u32 k = 0; k < outputs_; ++k) output_[k].emplace(c, stage_->output_link[k]);
+    has_state_ = outputs_ > 0 && (stage_->flags & shm::stage_flag::state) != 0;
     in_order_ = outputs_ == 0 && stage_->seats == 1;
     sampled_frame_.fill(shm::no_sampled_frame);
 }
@@ -86,7 +87,9 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
             continue;  // another instance was faster, so this instance chooses again
         }
         const outcome o = fill(j);
-        if (o == outcome::ok) out = j;
+        if (o != outcome::ok) return o;
+        if (has_state_) newest_state_ = j.output[outputs_ - 1];
+        out = j;
         return o;
     }
 }
@@ -148,7 +151,36 @@ const link_ref* worker::without_room(u64 ring_sequence) const noexcept {
 
 outcome worker::choose(job& j, u32 in_flight) noexcept {
     blocking_link_ = shm::none;
-    return stage_->source != shm::none ? choose_ring_sequence(j, in_flight) : choose_inputs(j, in_flight);
+    const outcome o =
+        stage_->source != shm::none ? choose_ring_sequence(j, in_flight) : choose_inputs(j, in_flight);
+    return o == outcome::ok && has_state_ ? find_previous(j) : o;
+}
+
+// The state before frame n is the one that this process has filled last, or it is READY. Otherwise a
+// predecessor still holds an earlier frame, or a word is damaged, and nothing begins: so frames begin in
+// order. While n is not READY, the slot of n - 1 is not freed (link_ref::free_below). Only the first frame of
+// the block may have no state before it.
+outcome worker::find_previous(job& j) noexcept {
+    if (newest_state_ && newest_state_.ring_sequence + 1 == j.ring_sequence) {
+        j.previous = newest_state_;
+        j.previous_epoch = epoch_;
+        return outcome::ok;
+    }
+    const link_ref& states = *output_[outputs_ - 1];
+    bool damaged = false;
+    for (u32 k = 0; k < states.slots(); ++k) {
+        damaged = damaged || !intact(load(states.block().slot[k]));
+        const slot_ref s = states.ready_slot(k);
+        damaged = damaged || (s && s.ring_sequence == shm::no_number);
+        if (!s || s.ring_sequence + 1 != j.ring_sequence) continue;
+        j.previous = s;
+        j.previous_epoch = states.header(k).epoch;
+        return outcome::ok;
+    }
+#ifdef CAROUSEL_BUG_STATE_SKIPPED
+    return outcome::ok;  // seeded bug: a frame that overtakes those of a predecessor begins with zeros
+#endif
+    return damaged || j.ring_sequence != control_->first_ring_sequence ? outcome::empty : outcome::ok;
 }
 
 // A word of a source stands for the number n in [T, T+N) that maps to the word, where T is the tail of the

@@ -51,7 +51,10 @@ struct job : shm::frame_meta {
     u32 sequence_index = shm::none;  ///< for a source: index of the number's word
     u64 sequence_lease = 0;
     slot_ref output[shm::max_outputs];
-    bool alone = false;  ///< suspect frame: no other frame may be in flight at the same time
+    slot_ref previous;  ///< of a stage with state: the slot of the state before this frame's; empty: this
+                        ///< is the first frame, or there is a gap before it
+    u32 previous_epoch = shm::none;  ///< in the header of that slot
+    bool alone = false;              ///< suspect frame: no other frame may be in flight at the same time
     u64 claimed_ns = 0, submitted_ns = 0;
     alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< the first parameter_box::bytes
 };
@@ -115,6 +118,9 @@ public:
     void set_epoch(u32 epoch) noexcept { epoch_ = epoch; }
     /// 0: a sink.
     [[nodiscard]] u32 outputs() const noexcept { return outputs_; }
+    /// True if the last output is the ring of the stage's states. State n is computed from state n - 1 and
+    /// frame n, and is committed by the job word of frame n.
+    [[nodiscard]] bool has_state() const noexcept { return has_state_; }
     [[nodiscard]] link_ref& output(u32 k) noexcept { return *output_[k]; }
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;
@@ -148,6 +154,8 @@ private:
     [[nodiscard]] bool abandon(job& j, u32 leased) noexcept;
     [[nodiscard]] bool is_mine(const lease_word& w) const noexcept;
     void take_attempts(job& j, const lease_word& w) noexcept;
+    [[nodiscard]] outcome find_previous(job& j) noexcept;
+    [[nodiscard]] bool previous_is_whole(const job& j) const noexcept;
 
     shm::control_block* control_;
     shm::stage_block* stage_;
@@ -156,6 +164,8 @@ private:
     u32 reach_ = shm::max_window;
     u32 blocking_link_ = shm::none;
     std::array<u64, shm::max_sampled_inputs> sampled_frame_;
+    bool has_state_;
+    slot_ref newest_state_;  ///< the slot that this process has filled last in the ring of its states
     bool in_order_;  ///< a sink with one instance: commits a predecessor's frame before the frames that
                      ///< follow it
     std::optional<link_ref> input_[shm::max_inputs];

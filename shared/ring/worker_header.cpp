@@ -34,7 +34,14 @@ bool worker::inputs_are_whole(const job& j) const noexcept {
             !is_sealed(h, control_->parameters.bytes))
             return false;
     }
-    return true;
+    return !j.previous || previous_is_whole(j);
+}
+
+// The header of the previous state is final: its frame was submitted before this one began.
+bool worker::previous_is_whole(const job& j) const noexcept {
+    const shm::frame_header& h = output_[outputs_ - 1]->header(j.previous.index);
+    return h.ring_sequence.load(std::memory_order_relaxed) + 1 == j.ring_sequence &&
+           h.epoch == j.previous_epoch && is_sealed(h, control_->parameters.bytes);
 }
 
 // Returns false if the frame's parameters are unknown, because the word that determines them is still
@@ -84,6 +91,7 @@ void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_he
     h.ring_sequence.store(j.ring_sequence, std::memory_order_release);  // after claim(): see ready_slot()
     h.epoch = epoch;
     h.maker_seat = seat;
+    h.previous_epoch = j.previous_epoch;
     h.claimed_ns = j.claimed_ns;
     h.submitted_ns = j.submitted_ns;
     h.meta = j.meta();

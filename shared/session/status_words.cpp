@@ -65,6 +65,10 @@ device::status_step status_words::step(const ring::job& j, u32 frame, device::st
         step.expect(inputs_[i].status(j.input[i].index),
                     {j.ring_sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
     }
+    // A state that is overwritten while the next one is computed from it is found as a torn input is.
+    if (j.previous)
+        step.expect(outputs_.back().status(j.previous.index),
+                    {j.ring_sequence - 1, j.previous_epoch, static_cast<u32>(device::status_state::ready)});
     step.value = {j.ring_sequence, worker_->epoch(), static_cast<u32>(state)};
     for (std::size_t k = 0; k < outputs_.size(); ++k) step.store_at(outputs_[k].status(j.output[k].index));
     return step;

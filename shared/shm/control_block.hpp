@@ -33,7 +33,7 @@ namespace carousel::shm {
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
 /// Layout version of this block and of the files that several processes of a run write (ledgers). A program
 /// of another version cannot attach.
-inline constexpr u32 control_version = 21;
+inline constexpr u32 control_version = 22;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -212,6 +212,7 @@ inline constexpr u32 optional = 4;
 inline constexpr u32 ends = 8;    ///< a source that may end its stream: ring/stream_end.hpp
 inline constexpr u32 skips = 16;  ///< the stage's groups are closed while its seats are empty, and reopened
                                   ///< when a seat is occupied
+inline constexpr u32 state = 32;  ///< the stage's last output is the ring of its states (ring/worker.hpp)
 }  // namespace stage_flag
 
 /// A seat: the instance slot of a stage. Successive processes occupy the seat, one epoch each.

@@ -60,7 +60,8 @@ struct alignas(64) frame_header {
     /// For each of the producer's sampled inputs: the newest frame at the time when work on this frame began,
     /// or no_sampled_frame. This field is not forwarded, because a retried frame may have other values.
     u32 sampled_inputs;
-    u32 reserved;
+    u32 previous_epoch;  ///< of a stage with state: the epoch of the state from which this frame's state was
+                         ///< computed; none: it is the first state
     u64 sampled_sequence[max_sampled_inputs];
     /// a copy of the source's parameter set, forwarded from ring to ring
     alignas(8) std::byte parameters[max_parameter_bytes];

@@ -95,6 +95,31 @@ TEST_CASE("a fork's slot damaged at one output is restored from the job, at eith
     }
 }
 
+TEST_CASE("the slot of the state below the tail is known to be READY, for any bit of its state") {
+    plan p = test::chain_of_three();
+    p.stages[1].more = {{"middle.state", 0, 256}};
+    p.stages[1].state = true;
+    run_in_hand r(p);
+    test::seated source = r.sit(0), middle = r.sit(1);
+    for (int k = 0; k < 3; ++k) {
+        (void)test::pass(*source.w);
+        (void)test::pass(*middle.w);
+        middle.w->output(1).sweep();
+    }
+    u32 kept = 0;
+    while (r.b.slot(2, kept).state != slot_state::ready) ++kept;
+    shm::word& at = r.b.c->link[2].slot[kept];
+    const u64 truth = load(at);
+    for (unsigned bit = 0; bit < 3; ++bit) {
+        INFO("bit " << bit);
+        const auto value = r.flip(at, bit);
+        REQUIRE(value);
+        CHECK(slot_word::of(*value).state == slot_state::ready);
+        CHECK(slot_word::of(*value).generation == slot_word::of(truth).generation);
+        at.store(truth);
+    }
+}
+
 TEST_CASE("while a slot is damaged its dead owner's job is neither finished nor recycled") {
     for (const u32 at : {0U, 1U}) {
         for (const bool committed : {false, true}) {

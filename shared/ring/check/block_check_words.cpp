@@ -20,7 +20,10 @@ public:
         for (u32 k = 0; k < std::min(made_.seats, shm::max_seats); ++k) jobs_of(k);
         for (u32 k = 0; k < std::min(made_.links, shm::max_links); ++k) link(k);
         for (u32 k = 0; k < std::min(made_.sources, shm::max_sources); ++k) source(k);
-        for (u32 k = 0; k < std::min(made_.links, shm::max_links); ++k) frame_at_tail(k);
+        for (u32 k = 0; k < std::min(made_.links, shm::max_links); ++k) {
+            frame_at_tail(k);
+            state_below_tail(k);
+        }
         return std::move(all_);
     }
 
@@ -314,6 +317,22 @@ private:
             if (w.state == lease_state::done)
                 add(object, fmt::format("is missing, although {} has finished it", maker.name));
         }
+    }
+
+    // In a ring of states, the slot of T - 1 is not freed: the next state is computed from it.
+    void state_below_tail(u32 k) {
+        const shm::link_block& m = made_.link[k];
+        const shm::stage_block& maker = made_.stage[std::min(m.stage, shm::max_stages - 1)];
+        const bool of_states = (maker.flags & shm::stage_flag::state) != 0 && maker.outputs > 0 &&
+                               maker.output_link[std::min(maker.outputs, shm::max_outputs) - 1] == k;
+        const u64 t = tail(k);
+        if (!of_states || t <= made_.first_ring_sequence || ready_slot(k, t - 1) != shm::none) return;
+        for (u32 n = 0; n < std::min(m.slots, shm::max_slots); ++n)
+            if (!intact(load(c_.link[k].slot[n])) ||
+                c_.frames[k].header[n].ring_sequence.load(std::memory_order_relaxed) == shm::no_number)
+                return;  // it may be in that slot
+        add(fmt::format("ring of {}: state {}", m.name, t - 1),
+            "is missing, but the next one is computed from it");
     }
 
     const shm::control_block& c_;

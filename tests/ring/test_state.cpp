@@ -1,0 +1,176 @@
+// A stage with state: its last ring holds a state per frame, and each state is computed from the one before.
+
+#include "core/errors.hpp"
+#include "ring/header_check.hpp"
+#include "tests/ring/seated.hpp"
+
+using namespace carousel;
+using namespace carousel::ring;
+using namespace carousel::test;
+
+namespace {
+
+plan counting() {
+    plan p;
+    p.stages = {{"source", {}, true}, {"counter", {0}, true}, {"sink", {1}, false}};
+    p.stages[1].more = {{"counter.state", 0, 256}};
+    p.stages[1].state = true;
+    p.stages[1].window = 4;
+    p.stages[1].more[0].window = 4;
+    return p;
+}
+
+constexpr u32 state_link = 2;  ///< the link of the ring of states
+
+job begin_frame(const seated& s, u32 in_flight = 0) {
+    job j;
+    REQUIRE(s.w->begin(j, in_flight) == outcome::ok);
+    return j;
+}
+
+void complete_frame(const seated& s, job& j) {
+    REQUIRE(s.w->submit(j));
+    REQUIRE(s.w->commit(j));
+    REQUIRE(s.w->complete(j));
+}
+
+outcome outcome_of(const seated& s) {
+    u64 n = 0;
+    return s.w->peek(0, n);
+}
+
+/// The numbers of the states in the ring, in order.
+std::vector<u64> states_in(const bench& b) {
+    std::vector<u64> numbers;
+    for (u32 k = 0; k < b.c->link[state_link].slots; ++k)
+        if (b.slot(state_link, k).state == slot_state::ready)
+            numbers.push_back(b.c->frames[state_link].header[k].ring_sequence.load());
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("state: a frame continues from the state of the frame before, in flight or READY") {
+    bench b(counting());
+    const seated source = b.sit(0), counter = b.sit(1);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+    job first = begin_frame(counter);
+    CHECK_FALSE(first.previous);
+    CHECK(first.previous_epoch == shm::none);
+    REQUIRE(counter.w->submit(first));
+    job second = begin_frame(counter, 1);
+    CHECK(second.previous.index == first.output[1].index);
+    CHECK(second.previous_epoch == counter.incarnation.epoch);
+    REQUIRE(counter.w->submit(second));
+    const shm::frame_header& h = b.c->frames[state_link].header[second.output[1].index];
+    CHECK(h.previous_epoch == counter.incarnation.epoch);
+    CHECK(is_sealed(h, 0));
+    const seated successor = b.die(counter, blame::none, 2);
+    // Neither frame was committed, so the successor begins with the first.
+    job again = begin_frame(successor);
+    CHECK(again.ring_sequence == 0);
+    CHECK_FALSE(again.previous);
+    complete_frame(successor, again);
+    job third = begin_frame(successor);
+    CHECK(third.previous.index == again.output[1].index);
+}
+
+TEST_CASE("state: a successor continues from the last state that its predecessor has committed") {
+    bench b(counting());
+    const seated source = b.sit(0), counter = b.sit(1);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+    job first = begin_frame(counter);
+    complete_frame(counter, first);
+    CHECK(b.c->link[state_link].tail.load() == 0);
+    link_ref(*b.c, state_link).sweep();
+    CHECK(b.c->link[state_link].tail.load() == 1);
+    const seated successor = b.die(counter, blame::none, 0);
+    job second = begin_frame(successor);
+    CHECK(second.ring_sequence == 1);
+    CHECK(second.previous.index == first.output[1].index);
+    CHECK(second.previous_epoch == counter.incarnation.epoch);
+}
+
+TEST_CASE("state: a successor waits for the frames that its predecessor still holds") {
+    bench b(counting());
+    const seated source = b.sit(0), counter = b.sit(1);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+    job first = begin_frame(counter);
+    REQUIRE(counter.w->submit(first));
+    REQUIRE(counter.w->commit(first));  // dies between S5 and S6
+    doom(*b.c, counter.incarnation.entry);
+    const incarnation_id next = appoint(*b.c, 1);
+    worker successor(*b.c, next.seat, next.entry, next.epoch);
+    job second;
+    CHECK(successor.begin(second, 0) == outcome::empty);
+    REQUIRE(revoke(*b.c, 1, counter.incarnation.epoch));  // does S6
+    REQUIRE(successor.begin(second, 0) == outcome::ok);
+    CHECK(second.ring_sequence == 1);
+    CHECK(second.previous.index == first.output[1].index);
+}
+
+TEST_CASE("state: the state just below the tail is not freed, and its ring has one more slot") {
+    plan without = counting();
+    without.stages[1].state = false;
+    bench b(counting()), plain(without);
+    CHECK(b.c->link[state_link].slots == plain.c->link[state_link].slots + 1);
+    CHECK(b.c->link[1].slots == plain.c->link[1].slots);
+    const seated source = b.sit(0), counter = b.sit(1), sink = b.sit(2);
+    for (u64 n = 0; n < 6; ++n) {
+        CHECK(pass(*source.w) == n);
+        CHECK(pass(*counter.w) == n);
+        CHECK(pass(*sink.w) == n);
+        link_ref(*b.c, state_link).sweep();
+        CHECK(states_in(b) == std::vector<u64>{n});
+    }
+    CHECK((b.c->stage[1].flags & shm::stage_flag::owner_commits) != 0);
+}
+
+TEST_CASE("state: nothing begins while the previous state or its header is damaged") {
+    bench b(counting());
+    const seated source = b.sit(0), counter = b.sit(1);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+    job first = begin_frame(counter);
+    complete_frame(counter, first);
+    const seated successor = b.die(counter, blame::none, 0);
+    shm::word& slot = b.c->link[state_link].slot[first.output[1].index];
+    shm::frame_header& h = b.c->frames[state_link].header[first.output[1].index];
+    CHECK(outcome_of(successor) == outcome::ok);
+    slot.fetch_xor(1);
+    CHECK(outcome_of(successor) == outcome::empty);
+    slot.fetch_xor(1);
+    h.ring_sequence.raw().fetch_xor(2);
+    CHECK(outcome_of(successor) == outcome::empty);
+    h.ring_sequence.raw().fetch_xor(2);
+    h.epoch ^= 1;
+    job none;
+    CHECK(successor.w->begin(none, 0) == outcome::empty);
+    h.epoch ^= 1;
+    CHECK(successor.w->begin(none, 0) == outcome::ok);
+}
+
+TEST_CASE("state: a state that is gone is not taken for the first one") {
+    bench b(counting());
+    const seated source = b.sit(0), counter = b.sit(1);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+    job first = begin_frame(counter);
+    complete_frame(counter, first);
+    const seated successor = b.die(counter, blame::none, 0);
+    shm::word& slot = b.c->link[state_link].slot[first.output[1].index];
+    slot.store(slot_word::of(load(slot)).freed().pack());
+    CHECK(outcome_of(successor) == outcome::empty);
+}
+
+TEST_CASE("state: a stage that would miss frames or have several processes is refused") {
+    const auto refused = [](auto change, const char* why) {
+        plan p = counting();
+        change(p.stages[1]);
+        shm::private_block c = shm::make_private_block();
+        CHECK_THROWS_WITH(initialise(*c, p), contains(why));
+    };
+    refused([](stage_plan& s) { s.instances = 2; }, "only one instance, not 2");
+    refused([](stage_plan& s) { s.every = 2; }, "must get every frame");
+    refused([](stage_plan& s) { s.optional = true; }, "must get every frame");
+    refused([](stage_plan& s) { s.more.clear(); }, "no output in addition");
+}
