@@ -185,6 +185,7 @@ stage_description description_from(const stage_spec& s, const std::string& progr
         d.accepts_sampled_inputs = answer.value("accepts_sampled_inputs", false);
         d.forwards_frames = answer.value("forwards_frames", false);
         d.writable_inputs = answer.value("writable_inputs", false);
+        d.state = answer.value("state", false) && !d.more.empty();
     } catch (const config_error& e) {
         refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));
     } catch (const json::exception& e) {
@@ -234,6 +235,15 @@ void check_output(const pipeline& p, const stage_spec& s, const stage_descriptio
     });
     refuse(reader->position_of("inputs"),
            fmt::format("stage \"{}\" reads \"{}\", which has no output", reader->name, s.name));
+}
+
+/// State n is computed from state n - 1, which one process after the other must have made.
+void check_state(const stage_spec& s, const stage_description& d) {
+    if (!d.state || (s.instances == 1 && !s.remote)) return;
+    refuse(s.position_of("instances"),
+           fmt::format("stage \"{}\" has {} instances and a state; each state is computed from that of the "
+                       "frame before, so only one process can make them: set instances = 1",
+                       s.name, s.instances));
 }
 
 void check_assets(const pipeline& p, const std::vector<stage_description>& all) {
@@ -382,6 +392,7 @@ std::vector<stage_description> describe_with(const pipeline& p, const std::vecto
         all.back().input_outputs = std::move(read);
         check_output(p, s, all.back());
         check_device(s, all.back());
+        check_state(s, all.back());
     }
     check_sampled_inputs(p, all);
     check_outputs(p, all);

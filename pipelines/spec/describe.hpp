@@ -46,6 +46,7 @@ struct stage_description : output_spec {
     bool accepts_sampled_inputs = false;  ///< the stage can have sampled inputs
     bool forwards_frames = false;         ///< none of the stage's deaths is blamed on a frame
     bool writable_inputs = false;         ///< the stage requires inputs that are mapped writable
+    bool state = false;                   ///< the last of `more` is the ring of its states
     [[nodiscard]] u32 outputs() const noexcept {
         return format.is_null() ? 0 : 1 + static_cast<u32>(more.size());
     }

@@ -34,15 +34,16 @@ void check_readers_of(const pipeline& p, u32 stage, u32 output, const std::vecto
                 ++(p.stages[k].latest() ? latest : blocking);
                 skipping += p.stages[k].skips() ? 1 : 0;
             }
-    if (blocking + latest == 0)
+    const bool is_state = all[stage].state && output + 1 == all[stage].outputs();
+    if (blocking + latest == 0 && !is_state)
         refuse(s.at, fmt::format("stage \"{}\" produces \"{}\" ({}), which no stage reads; add \"{}\" to the "
                                  "inputs of a sink, or remove the output",
                                  s.name, o.output, o.format.value("type", "of no type"), ring));
-    if (blocking == 0)
+    if (blocking == 0 && !is_state)
         refuse(s.at, fmt::format("\"{}\" is read only by latest readers, which may skip frames; at least one "
                                  "reader must be blocking",
                                  ring));
-    if (blocking == skipping)
+    if (blocking == skipping && !is_state)
         refuse(s.at,
                fmt::format(
                    "every stage that reads \"{}\" may miss frames (vacant = \"skip\"{}); at least one must "

@@ -66,6 +66,26 @@ frame_metadata frame_in_work::metadata() noexcept {
     return frame_metadata(ring::metadata_of(h));
 }
 
+std::size_t frame_in_work::output_index(std::string_view name) const {
+    const std::size_t k = carousel::output_index(runtime_->attached().outputs, name);
+    if (runtime_->states() == nullptr || k + 1 < runtime_->outputs()) return k;
+    throw config_error(fmt::format("stage {} requests its state as the output \"{}\": use frame::state()",
+                                   runtime_->attached().stage, name));
+}
+
+// The state is not accessible in finish(): the next frame may already have begun, and reads it.
+frame_state frame_in_work::state() const {
+    mapped_link* const states = runtime_->states();
+    if (!in_process || states == nullptr) return frame::state();
+    const std::size_t last = runtime_->outputs() - 1;
+    const ring::frame_format* const format = &runtime_->output_format(last);
+    const bool first = !job.previous;
+    return {{runtime_->previous_state(job), format},
+            {states->slot(job.output[last].index), format},
+            first,
+            first && job.ring_sequence != 0};
+}
+
 void frame_in_work::take_carried() {
     for (u32 i = 0; i < job.inputs; ++i) {
         const shm::frame_header& from = header_of_input(i);

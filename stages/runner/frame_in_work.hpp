@@ -77,14 +77,13 @@ public:
         return std::span(c.sampled_input).first(c.sampled_inputs);
     }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
-        if (k >= runtime_->outputs()) return {};
+        if (k >= runtime_->outputs() - (runtime_->states() != nullptr ? 1 : 0)) return {};
         mapped_link& out = *runtime_->output(k);
         std::byte* const at = by_copy && out.staging ? out.staging->data() : out.slot(job.output[k].index);
         return {at, &runtime_->output_format(k), in_process ? &own_header(k).used : nullptr};
     }
-    [[nodiscard]] std::size_t output_index(std::string_view name) const override {
-        return carousel::output_index(runtime_->attached().outputs, name);
-    }
+    [[nodiscard]] std::size_t output_index(std::string_view name) const override;
+    [[nodiscard]] frame_state state() const override;
     [[nodiscard]] u32 lane() const noexcept override { return lane_; }
     [[nodiscard]] std::string_view tombstone_reason() const noexcept override { return tombstone_text_; }
 

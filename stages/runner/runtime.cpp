@@ -118,9 +118,9 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
 // A stage rebuilt during the run must still write the formats for which its output rings were made.
 void runtime::check_output(const description& d) const {
     check_outputs(d);
-    std::vector<output_description> mine = d.outputs;
-    for (output_description& o : mine) (void)o.lay_out();
-    if (mine == attachment_.outputs) return;
+    const std::vector<output_description> mine = all_outputs(d);
+    const bool has_state = (stage_block().flags & shm::stage_flag::state) != 0;
+    if (mine == attachment_.outputs && has_state == !d.state.empty()) return;
     throw config_error(fmt::format(
         "stage {} writes {}, but the downstream {} {} created for {}: restart the pipeline to change it",
         attachment_.stage, describe_outputs(mine), attachment_.outputs.size() > 1 ? "rings" : "ring",
@@ -194,6 +194,10 @@ void runtime::map_links() {
             attachment_.stage, s.outputs, attachment_.outputs.size()));
     for (std::size_t k = 0; k < attachment_.outputs.size(); ++k)
         outputs_.push_back(map_link(s.output_link[k], device::access::write));
+    if (mapped_link* const of_states = states()) {
+        of_states->staging.reset();  // both states of a frame are in the ring itself
+        no_state_ = context_->allocate(of_states->slot_bytes);
+    }
     if (std::min(s.sampled_inputs, shm::max_sampled_inputs) != attachment_.sampled.size())
         throw shm_error(fmt::format(
             "stage {} has {} sampled inputs but received {}: the control block is damaged, restart the run",

@@ -107,6 +107,15 @@ public:
     [[nodiscard]] mapped_link* output(std::size_t k = 0) {
         return k < outputs_.size() ? &outputs_[k] : nullptr;
     }
+    /// The ring of the stage's states, which is its last output; null: the stage has none.
+    [[nodiscard]] mapped_link* states() noexcept {
+        const bool has = !outputs_.empty() && (stage_block().flags & shm::stage_flag::state) != 0;
+        return has ? &outputs_.back() : nullptr;
+    }
+    /// The state before the frame of that job: a slot of states(), or zeros of that size.
+    [[nodiscard]] const std::byte* previous_state(const ring::job& j) noexcept {
+        return j.previous ? states()->slot(j.previous.index) : no_state_->data();
+    }
     [[nodiscard]] const ring::frame_format& input_format(std::size_t i) const {
         return attachment_.inputs[i].format;
     }
@@ -156,8 +165,9 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;
-    std::vector<mapped_link> sampled_inputs_;  ///< rings of the sampled inputs (sampled_inputs.hpp)
-    std::vector<mapped_link> outputs_;         ///< one element per output format of the attachment
+    std::vector<mapped_link> sampled_inputs_;    ///< rings of the sampled inputs (sampled_inputs.hpp)
+    std::vector<mapped_link> outputs_;           ///< one element per output format of the attachment
+    std::unique_ptr<device::mapping> no_state_;  ///< zeros, instead of the state before the first one
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
     bool same_work_ = false, maps_peer_rings_ = false, wants_tombstones_ = false;

@@ -64,12 +64,14 @@ json describe_to_json(stage& s, const json& asked) {
              {"uses", d.uses},
              {"commits_on_host", s.commits_on_host()},
              {"ends", d.ends},
+             {"state", !d.state.empty()},
              {"forwards_frames", d.forwards_frames},
              {"writable_inputs", d.writable_inputs},
              {"accepts_sampled_inputs", d.accepts_sampled_inputs}};
     check_outputs(d);
-    for (std::size_t k = 0; k < d.outputs.size(); ++k) {
-        output_description& o = d.outputs[k];
+    std::vector<output_description> outputs = all_outputs(d);
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+        output_description& o = outputs[k];
         const u64 bytes = o.lay_out();
         const json of{{"output", o.name},
                       {"format", parse_json(o.to_json(), json_channel::document)},

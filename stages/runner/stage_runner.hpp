@@ -62,6 +62,7 @@ private:
     void submit(frame_in_work& f);
     void play_graphs();  ///< defined in stage_runner_enqueue.cpp, like the next five functions
     void enqueue_checked(frame_in_work& f);
+    void keep_state(const frame_in_work& f);
     void process(frame_in_work& f);
     void copy_inputs(const frame_in_work& f);
     void copy_outputs(const frame_in_work& f);

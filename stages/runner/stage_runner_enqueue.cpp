@@ -74,6 +74,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
         }
         copy_outputs(f);
     } else {
+        keep_state(f);
         const shm::block_open open;
         worker_.stage().counters.tombstones.fetch_add(1, std::memory_order_relaxed);
     }
@@ -82,6 +83,17 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     f.event = &runtime_->event_of(f.job.output[0].index, f.lane());
     f.event->record(q, worker_.tag(f.job));
     crash_here(crash_point::event_recorded);
+}
+
+// A tombstone has the state of the frame before it, from which the next frame continues.
+void stage_runner::keep_state(const frame_in_work& f) {
+    mapped_link* const states = runtime_->states();
+    if (states == nullptr || states->slot_bytes <= before_payload) return;
+#ifndef CAROUSEL_BUG_TOMBSTONE_WITHOUT_STATE
+    runtime_->queue().copy(states->slot(f.job.output[runtime_->outputs() - 1].index) + before_payload,
+                           runtime_->previous_state(f.job) + before_payload,
+                           states->slot_bytes - before_payload);
+#endif  // seeded bug: the frames after a tombstone continue from what the slot held before
 }
 
 void stage_runner::process(frame_in_work& f) {

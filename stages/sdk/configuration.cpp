@@ -25,8 +25,18 @@ void check_outputs(const description& d) {
         throw config_error(fmt::format(
             "{} outputs are named, but at most {} are possible; a downstream stage can produce more",
             all.size(), max_stage_outputs));
+    if (!d.state.empty() && all.empty())
+        throw config_error(
+            "the stage has a state, but no output; a state needs an output, for example of one element");
+    if (!d.state.empty() && all.size() == max_stage_outputs)
+        throw config_error(fmt::format(
+            "{} outputs and a state are named; the state counts as an output, and at most {} are possible",
+            all.size(), max_stage_outputs));
     for (std::size_t k = 0; k < all.size(); ++k) {
         const std::string& name = all[k].name;
+        if (name == state_output && !d.state.empty())
+            throw config_error(fmt::format(
+                "an output is named \"{}\", which is the name of the stage's state", state_output));
         if (name.empty() && all.size() == 1) continue;
         const bool spelled = std::all_of(name.begin(), name.end(), [](char c) {
             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -40,6 +50,13 @@ void check_outputs(const description& d) {
         if (std::find_if(all.begin(), all.end(), same) != all.begin() + static_cast<std::ptrdiff_t>(k))
             throw config_error(fmt::format("two outputs are named \"{}\"", name));
     }
+}
+
+std::vector<output_description> all_outputs(const description& d) {
+    std::vector<output_description> all = d.outputs;
+    if (!d.state.empty()) all.emplace_back(std::string(state_output), frame_format{"state", d.state, {}});
+    for (output_description& o : all) (void)o.lay_out();
+    return all;
 }
 
 void check_reads(const description& d, const configuration& with) {

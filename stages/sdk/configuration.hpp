@@ -130,6 +130,9 @@ struct description {
     /// pipeline file, the stage's name alone means its first output, and STAGE.OUTPUT means the output of
     /// that name.
     std::vector<output_description> outputs = {};
+    /// The planes that the stage remembers from frame to frame, for frame::state(). Only for a stage with an
+    /// output and one instance. They are one more ring, STAGE.state, and count as one of the 4 outputs.
+    std::vector<plane> state = {};
     std::vector<asset_description> makes = {};  ///< assets this stage fills in load_asset()
     std::vector<std::string> uses = {};         ///< assets of other stages that it maps
     /// Planes of its inputs that the stage reads, optional: `.reads = {{"color", element::u8_}}`. `carousel
@@ -173,8 +176,11 @@ struct description {
     u32 finish_threads = 1;
 };
 
+inline constexpr std::string_view state_output = "state";  ///< the name of a stage's ring of states
 /// Throws config_error unless `d` has at most 4 outputs, which are named if there are several.
 void check_outputs(const description& d);
+/// Returns the outputs with the ring of states, if there is one, as the last of them; all laid out.
+[[nodiscard]] std::vector<output_description> all_outputs(const description& d);
 /// Throws config_error if an input lacks a plane that description::reads lists for it, or has that plane with
 /// another element type.
 void check_reads(const description& d, const configuration& with);

@@ -9,9 +9,10 @@
 namespace carousel::test {
 using nlohmann::json;
 
-std::string undisturbed_hash(u64 frames) {
+std::string undisturbed_hash(u64 frames, const std::string& keys) {
     run_fixture run;
-    run.start(run.pipeline("calm", number_pipeline("calm")), {"--frames", std::to_string(frames)});
+    run.start(run.pipeline("calm", number_pipeline("calm", "", keys, keys)),
+              {"--frames", std::to_string(frames)});
     REQUIRE(run.wait() == 0);
     return run.report()["image_hash"];
 }
@@ -37,17 +38,17 @@ bool makes_progress(run_fixture& run) {
            run.wait_until([&] { return frames() > last + 100; });
 }
 
-void end_intact(run_fixture& run, std::size_t deaths) {
+void end_intact(run_fixture& run, std::size_t deaths, const std::string& keys) {
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     INFO(run.log());
     const json r = run.report();
     REQUIRE(r.contains("frames"));
     const u64 frames = r["frames"];
-    check_whole(run, frames, undisturbed_hash(frames), deaths);
+    check_whole(run, frames, undisturbed_hash(frames, keys), deaths);
 }
 
-void drive(const std::string& how, bool set_up, u64 seed) {
+void drive(const std::string& how, bool set_up, u64 seed, const std::string& keys) {
     CAPTURE(how, seed);
     const std::vector<crash_point> starts = set_up ? set_up_points() : std::vector<crash_point>{};
     run_fixture run;
@@ -56,7 +57,8 @@ void drive(const std::string& how, bool set_up, u64 seed) {
     plan.add_incarnations("middle", role::middle, how, starts, seed + 1);
     plan.add_incarnations("sink", role::sink, how, starts, seed + 2);
     plan.write();
-    run.start(run.pipeline("points", number_pipeline("points", crash_keys)), {}, {plan.environment()});
+    run.start(run.pipeline("points", number_pipeline("points", crash_keys, keys, keys)), {},
+              {plan.environment()});
     REQUIRE(run.wait_running());
     const std::size_t before = run.descriptors();
     CHECK(run.wait_until([&] { return plan.pending_lines().empty() || !run.running(); }, 180));
@@ -64,7 +66,7 @@ void drive(const std::string& how, bool set_up, u64 seed) {
     // A death leaves no descriptor open: as many as before, except for the pair (pidfd, log) of a process
     // that is starting or leaving.
     if (run.wait_running(5)) CHECK(run.wait_until([&] { return run.descriptors() <= before + 2; }, 5));
-    end_intact(run, plan.lines());
+    end_intact(run, plan.lines(), keys);
     CHECK(plan.pending_lines() == "");
     fmt::print("{}: {} deaths at named points, {} restarts in {:.1f} s\n", how, plan.lines(),
                run.report()["restarts"].get<u64>(), run.report()["seconds"].get<f64>());

@@ -21,6 +21,7 @@
 //   sink                   has no output [false]
 //   hashes                 a sink gives the ledger a hash of each number [true]
 //   plain                  it has no finish() at all [false]
+//   state                  its output is a running hash of all frames, which it keeps as its state [false]
 //   ends_at                a source ends its stream before that frame [-1: never]
 //   ends_unannounced       without having declared that it may [false]
 //   forwards_frames        none of its deaths counts against a frame; if it also ends its stream, it is taken
@@ -31,7 +32,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -107,6 +110,7 @@ public:
         hashes_ = s.flag("hashes", true);
         plain_ = s.flag("plain", false);
         ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
+        state_ = s.flag("state", false);
         const bool unannounced = s.flag("ends_unannounced", false);
         carousel::description d;
         d.writable_inputs = s.flag("writable_inputs", false);
@@ -118,6 +122,7 @@ public:
         d.accepts_sampled_inputs = !with.sampled.empty();  // it does nothing with them
         carries_ = s.flag("carries", false);
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
+        if (state_) d.state = {{"hash", element::u64_, {state_words}}};
         picture_ = carries_ && s.flag("picture", false);
         if (!sink_ && picture_) {
             d.outputs[0].type = "test.image";
@@ -164,10 +169,29 @@ public:
                            ? reinterpret_cast<std::byte*>(const_cast<u64*>(in)) + device::slot_alignment
                            : nullptr;
         if (target != nullptr && wild_write_in_process_) std::exchange(target, nullptr)[1000] ^= std::byte{1};
+        if (state_) return remember(f, in, out, ms);
         f.queue().submit([=](device::cpu::pool&) {
             sleep_ms(ms);
             if (target != nullptr) target[1000] ^= std::byte{1};
             *out = in != nullptr ? *in * 3 + 1 : frame_number * 1000;
+        });
+    }
+
+    /// Each word of a state is the hash of all frames up to this one, so a state that is torn, lost, repeated
+    /// or that of another frame changes the numbers of all frames that follow.
+    void remember(carousel::frame& f, const u64* in, u64* out, i64 ms) const {
+        const u64 number = f.frame_number() * 1000;
+        const carousel::frame_state state = f.state();
+        const u64* before = state.previous().plane<const u64>("hash").data();
+        u64* after = state.next().plane<u64>("hash").data();
+        if (state.first() && f.frame_number() != 0) log::warning("frame {} has no state", f.frame_number());
+        f.queue().submit([=](device::cpu::pool&) {
+            for (i64 k = 0; k < state_words; ++k) {
+                if (k == state_words / 2) sleep_ms(ms);
+                after[k] =
+                    std::rotl((before[k] ^ (in != nullptr ? *in : number)) * 0x9E37'79B9'7F4A'7C15, 29);
+            }
+            *out = std::count(after, after + state_words, after[0]) == state_words ? after[0] : 1;
         });
     }
 
@@ -188,6 +212,7 @@ public:
 
 private:
     static constexpr u64 longest_list = 100;
+    static constexpr i64 state_words = 1000;
     static constexpr u64 rows = 6;
     static u64 list_of(u64 frame_number) { return frame_number * 7 % (longest_list + 1); }
 
@@ -245,7 +270,7 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, log_frames_ = false, hashes_ = true,
-         plain_ = false, carries_ = false, picture_ = false;
+         plain_ = false, carries_ = false, picture_ = false, state_ = false;
     u32 finish_threads_ = 1;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_every_ = 0, die_incarnations_ = 0,
         no_device_epoch_ = -1, wild_write_at_ = -1, last_ms_ = 0, ends_at_ = -1;

@@ -242,6 +242,12 @@ run::verdict commands::carry_out(const run::rebuild_request&) {
             exit_code::usage,
             fmt::format("{} has the port {}, whose frames can't be reproduced, so the run can't restart",
                         ps_.setup.name, port->spec.name));
+    if (const stage_setup* stage = stage_with_state(ps_.setup))
+        return run::refused(
+            exit_code::usage,
+            fmt::format(
+                "stage {} of {} has a state, and earlier states are not kept, so the run can't restart",
+                stage->spec.name, ps_.setup.name));
     rebuild_->begin("requested");
     return run::carried_out(fmt::format("{} restarts", ps_.setup.name));
 }

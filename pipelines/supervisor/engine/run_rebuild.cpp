@@ -220,9 +220,26 @@ const stage_setup* port_of(const run_setup& s) noexcept {
     return at == s.stages.end() ? nullptr : &*at;
 }
 
+const stage_setup* stage_with_state(const run_setup& s) noexcept {
+    const auto at =
+        std::find_if(s.stages.begin(), s.stages.end(), [](const stage_setup& st) { return st.state; });
+    return at == s.stages.end() ? nullptr : &*at;
+}
+
+// Frames that are made again need the state before the first of them, which has left its ring.
+void run_rebuild::end_without_states(const std::string& why, const stage_setup& stage) {
+    const std::string text = fmt::format(
+        "{}; the frames from {} on cannot be made again, because stage {} has a state and the one "
+        "before that frame is gone",
+        why, first_to_deliver(), stage.spec.name);
+    seats_->fail("carousel", text, exit_code::stage_failed);
+    phase_->end_now(text);
+}
+
 void run_rebuild::begin(const std::string& why) {
     if (phase_->is(phase::ending) || phase_->is(phase::rebuilding)) return;
     if (const stage_setup* port = port_of(*setup_)) return abandon_rings(why, *port);
+    if (const stage_setup* stage = stage_with_state(*setup_)) return end_without_states(why, *stage);
     if (memory_->owner_pidfd() >= 0) loop_->forget(memory_->owner_pidfd());
     seats_->log_line(fmt::format("{}: the run restarts at frame {}", why,
                                  untrusted_ ? first_trusted() : first_to_deliver()));

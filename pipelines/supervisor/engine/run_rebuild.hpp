@@ -54,6 +54,7 @@ public:
 
 private:
     void abandon_rings(const std::string& why, const stage_setup& port);
+    void end_without_states(const std::string& why, const stage_setup& stage);
     [[nodiscard]] u64 known_end() const;
     [[nodiscard]] u64 first_unbegun() const;
     [[nodiscard]] u64 first_to_deliver() const;
@@ -83,5 +84,8 @@ private:
 /// Returns the first port of the pipeline, whose frames cannot be produced again; null: the pipeline has no
 /// port.
 [[nodiscard]] const stage_setup* port_of(const run_setup& s) noexcept;
+/// Returns the first stage with a state; null: there is none. States of frames that were delivered are not
+/// kept, so no frame can be made again.
+[[nodiscard]] const stage_setup* stage_with_state(const run_setup& s) noexcept;
 
 }  // namespace carousel::supervisor

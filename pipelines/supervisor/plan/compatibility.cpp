@@ -49,6 +49,7 @@ json stage_json(const stage_setup& s) {
               {"ends", s.ends},
               {"forwards_frames", s.forwards_frames},
               {"writable_inputs", s.writable_inputs}});
+    if (s.state) j["state"] = true;
     if (const auto& remote = s.spec.remote)
         j["remote"] = {{"host", remote->host},
                        {"instances", remote->instances},

@@ -94,6 +94,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     if (d.forwards_frames) s.spec.max_attempts = 0;  // 0: frames are never abandoned after deaths
     s.deep_on_cpu = hooks.depth_on_cpu;
     s.writable_inputs = d.writable_inputs;
+    s.state = d.state;
     s.mps = spec.isolation == isolation_kind::mps;
     try {
         const device_choice c = choose_device(spec.device, machine, d.device);
@@ -212,6 +213,7 @@ ring::plan plan_of(const run_setup& s) {
         to.has_output = from.has_output();
         to.owner_commits = from.owner_commits;
         to.ends = from.ends;
+        to.state = from.state;
         to.slot_bytes = from.slot_bytes;
         to.input_outputs = from.input_outputs;
         to.sampled_outputs = from.sampled_outputs;

@@ -65,6 +65,7 @@ struct stage_setup : ring_setup {
     /// the stage forwards frames of other stages; if `ends` is also true, it receives them from another host
     bool forwards_frames = false;
     bool writable_inputs = false;   ///< the stage requests inputs that it can write to
+    bool state = false;             ///< the last output is the ring of the stage's states
     bool read_only_host = false;    ///< the stage's GPUs page-lock host memory read-only
     bool same_host_address = true;  ///< page-locked host memory has the same addresses as on the CPU,
                                     ///< including its gaps

@@ -14,8 +14,9 @@
 //      return quickly. Called again at each start; it must return the same result for the same settings.
 //   3. prepare(): called once, with the device: allocate scratch memory, warm up kernels, load assets.
 //   4. process(): called once per frame, from one thread: ENQUEUE the work on frame.queue() and return,
-//      without waiting for it. The result must be a function of the frame's inputs: state kept between frames
-//      is lost when the process is killed. <carousel/cpu.hpp> and <carousel/cuda.hpp> enqueue work.
+//      without waiting for it. The result must be a function of the frame's inputs and of frame.state():
+//      members that change from frame to frame are lost when the process is killed. <carousel/cpu.hpp> and
+//      <carousel/cuda.hpp> enqueue work.
 //   5. finish(): called only if commits_on_host() is true, on the completion thread, after the frame's work
 //      is complete and before its commit. All actions of finish() must be idempotent per frame number,
 //      because after a crash a frame may be finished twice. A stage without an output may record a hash of
@@ -120,6 +121,26 @@ struct frame_stamp {
                                            ///< none, they get the ring sequence as frame number
 };
 
+/// The state of a stage at one frame (description::state). Valid as long as the frame's payloads.
+class frame_state {
+public:
+    frame_state(input_payload previous, output_payload next, bool first, bool gap) noexcept
+        : previous_(previous), next_(next), first_(first), gap_(gap) {}
+    /// The planes of the state that was committed with the previous frame, read-only. All zeros if first().
+    [[nodiscard]] const input_payload& previous() const noexcept { return previous_; }
+    /// The planes of this frame's state, which are committed with this frame. All of them must be written.
+    [[nodiscard]] const output_payload& next() const noexcept { return next_; }
+    /// True if there is no previous state: on frame 0 and after a gap.
+    [[nodiscard]] bool first() const noexcept { return first_; }
+    /// True if there were earlier frames whose state is lost: the run continues a lost run.
+    [[nodiscard]] bool gap() const noexcept { return gap_; }
+
+private:
+    input_payload previous_;
+    output_payload next_;
+    bool first_, gap_;
+};
+
 /// One frame in this stage.
 class frame {
 public:
@@ -201,6 +222,14 @@ public:
     /// The index of the output of that name. Throws config_error if there is none.
     [[nodiscard]] virtual std::size_t output_index(std::string_view name) const {
         return carousel::output_index({}, name);
+    }
+    /// In process() of a stage with description::state: the state before this frame, and the one that this
+    /// frame makes. A frame that is processed again after a crash gets the same previous state. Throws
+    /// std::logic_error anywhere else, also in finish(): the next frame may already have begun then.
+    [[nodiscard]] virtual frame_state state() const {
+        throw std::logic_error(
+            "state() was called in a wrong place: it is only for process() of a stage whose configure() sets "
+            "description::state");
     }
     [[nodiscard]] virtual u32 lane()
         const noexcept = 0;  ///< < in_flight; scratch memory per lane is never shared

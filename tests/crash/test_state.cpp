@@ -1,0 +1,134 @@
+// Stages that remember: source and middle keep a running hash of all frames as their state, and give it out
+// (number_stage.cpp). So the hash of a disturbed run equals that of an undisturbed one only if each state was
+// computed from the one before it, whichever process made that.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <random>
+
+#include "core/errors.hpp"
+#include "tests/crash/crash_drive.hpp"
+#include "tests/crash/number_run.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+const std::string remembers = "state = true\n";
+
+std::string stateful(const std::string& name, const std::string& keys, const std::string& middle = "") {
+    return number_pipeline(name, keys, remembers + middle, remembers);
+}
+
+/// Kills source and middle, one after the other, `kills` times.
+void kill_at_random(run_fixture& run, u32 kills, u64 seed) {
+    std::mt19937_64 random(seed);
+    constexpr const char* victims[] = {"numbers", "middle", "middle"};
+    i32 last = 0;
+    for (u32 done = 0; done < kills && run.running();) {
+        const i32 pid = run.pid_of(victims[random() % 3]);
+        if (pid > 0 && pid != last && ::kill(pid, SIGKILL) == 0) ++done, last = pid;
+        sleep_s(static_cast<f64>(random() % 1000) / 25'000.0);
+    }
+}
+
+std::string refused(const std::string& text) {
+    run_fixture run;
+    std::string out;
+    CHECK(run.command({"validate", run.pipeline("bad", text)}, out) == exit_code::usage);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("states survive a kill at every named step of every role") {
+    drive("kill", false, test_seed(), remembers);
+}
+
+TEST_CASE("states of stages that are killed at random are those of an undisturbed run") {
+    const u64 seed = test_seed();
+    CAPTURE(seed);
+    run_fixture run;
+    run.start(run.pipeline("random", stateful("random", patient_keys, "work_ms = 1\n")));
+    REQUIRE(run.wait_running());
+    kill_at_random(run, 40, seed);
+    CHECK(undisturbed_hash(50, remembers) != undisturbed_hash(50));  // the states are in the hash
+    end_intact(run, 20, remembers);
+}
+
+TEST_CASE("a standby continues from the state of the process that it replaces") {
+    const u64 seed = test_seed();
+    CAPTURE(seed);
+    run_fixture run;
+    const std::string standby = remembers + "standby = true\n";
+    run.start(run.pipeline("warm", number_pipeline("warm", patient_keys, standby, standby)));
+    REQUIRE(run.wait_running());
+    kill_at_random(run, 20, seed);
+    end_intact(run, 10, remembers);
+}
+
+TEST_CASE("a supervisor that takes a run over keeps the states, also of stages that die before") {
+    run_fixture run;
+    const std::string file =
+        run.pipeline("adopted", stateful("adopted", "fps = 400\nsupervisor_grace_s = 20\n"));
+    run.start(file);
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    const i32 middle = run.pid_of("middle"), numbers = run.pid_of("numbers");
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    REQUIRE(::kill(middle, SIGKILL) == 0);
+    run.start(file);
+    REQUIRE(run.wait_running());
+    CHECK(run.pid_of("numbers") == numbers);  // adopted
+    REQUIRE(makes_progress(run));
+    end_intact(run, 1, remembers);
+}
+
+TEST_CASE("a tombstone keeps the state, whatever happens around it") {
+    const std::string dies = "die_at = 60\ndie_how = \"abort\"\nmax_attempts = 2\n";
+    const auto hash_of = [&](const std::string& name, u32 kills) {
+        run_fixture run;
+        run.start(run.pipeline(name, stateful(name, "fps = 400\n", dies)), {"--frames", "200"});
+        if (kills > 0 && run.wait_running()) kill_at_random(run, kills, test_seed());
+        CHECK(run.wait() == exit_code::frames_abandoned);
+        INFO(run.log());
+        const json r = run.report();
+        CHECK(r["lost"] == 0);
+        CHECK(r["repeated"] == 0);
+        CHECK(r["torn"] == 0);
+        CHECK(r["dead_letters"].size() == 1);
+        CHECK(r["frames"] == 200);
+        return r["image_hash"].get<std::string>();
+    };
+    CHECK(hash_of("calm", 0) == hash_of("killed", 4));
+}
+
+TEST_CASE("a viewer is given the ring of states like any other ring") {
+    run_fixture run;
+    run.start(run.pipeline("shown", stateful("shown", "fps = 400\n")));
+    REQUIRE(run.wait_running());
+    const json answer = run.ask({{"type", "tap"}, {"stage", "middle.state"}});
+    INFO(answer.dump());
+    CHECK(answer["ok"] == true);
+    CHECK(answer["format"]["planes"][0]["name"] == "hash");
+    end_intact(run, 0, remembers);
+}
+
+TEST_CASE("a stage with state and two instances is refused with the reason") {
+    CHECK_THAT(refused(stateful("two", "", "instances = 2\n")),
+               contains("stage \"middle\" has 2 instances and a state; each state is computed from that of "
+                        "the frame before, so only one process can make them: set instances = 1"));
+}
+
+TEST_CASE("a run with a state is not rebuilt, and the request is refused with the reason") {
+    run_fixture run;
+    run.start(run.pipeline("rebuilt", stateful("rebuilt", "fps = 400\n")));
+    REQUIRE(run.wait_running());
+    const json answer = run.ask({{"type", "rebuild"}});
+    CHECK_THAT(answer.dump(), contains("has a state"));
+    end_intact(run, 0, remembers);
+}
