@@ -16,6 +16,7 @@
 #include "device/backend.hpp"
 #include "kernels/mesh_layout.hpp"
 #include "kernels/mesh_shape.hpp"
+#include "kernels/motion_layout.hpp"
 #include "kernels/plane_hash.hpp"
 #include "kernels/scene.hpp"
 #include "kernels/surface_planes.hpp"
@@ -54,6 +55,7 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args);
 struct bound_clusters_args {
     mesh_layout layout;
     std::byte* block = nullptr;
+    bool moves = false;  ///< the vertices change in each frame: only the vertex lists are computed
 };
 void bound_clusters(device::queue& q, const bound_clusters_args& args);
 
@@ -99,6 +101,7 @@ struct vertex_stage_args {
     scene_state scene;
     u32 width = 0, height = 0;  ///< pixels, 1 .. max_extent
     triangle_buffers out;
+    moved_vertices moved = {};  ///< instead of the vertices in the mesh block, if not null
 };
 void vertex_stage(device::queue& q, const vertex_stage_args& args);
 
@@ -135,6 +138,7 @@ struct fragment_stage_args {
     /// The G-buffer that is written if `color` is null: all planes, or only the depth.
     surface_planes surface = {};
     surface_look look = {};
+    moved_vertices moved = {};  ///< the same as the vertex stage's
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 

@@ -139,10 +139,10 @@ CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bo
 }
 
 /// Does all set-up work for one cluster. Each of the three arrays contains the data of all clusters of the
-/// mesh.
-CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluster_bounds* bounds,
+/// mesh. `moves`: the cluster has no bounds, because they would hold for one pose only.
+CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, bool moves, u32 cluster, cluster_bounds* bounds,
                                          u16* numbers, u32* corners) {
-    cluster_bounds b = bound_cluster(m, cluster);
+    cluster_bounds b = moves ? cluster_bounds{} : bound_cluster(m, cluster);
     list_cluster(m, cluster, b, numbers + u64{cluster} * cluster_vertices,
                  corners + u64{cluster} * cluster_triangles);
     bounds[cluster] = b;

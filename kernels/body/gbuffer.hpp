@@ -19,7 +19,7 @@ struct surface_job : material_source {
 [[nodiscard]] inline surface_job make_surface_job(const fragment_stage_args& args) {
     const u64 instances = args.in.max_instances;
     const mesh_counts& counts = args.mesh.counts;
-    return {{view_mesh(args.mesh, args.mesh_block), args.in.instances,
+    return {{view_mesh(args.mesh, args.mesh_block, args.moved), args.in.instances,
              make_shading(args.scene, args.width, args.height, counts), instances * counts.triangle_count,
              instances * (u64{counts.triangle_count} + other_triangles(counts))},
             make_rays(args.scene.camera, args.width, args.height),

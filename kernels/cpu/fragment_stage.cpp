@@ -79,7 +79,7 @@ u32 cut_scratch(fragment_job& job, const fragment_stage_args& args, u32 pool_siz
 
 fragment_job make_job(const fragment_stage_args& args) {
     fragment_job job;
-    job.mesh = view_mesh(args.mesh, args.mesh_block);
+    job.mesh = view_mesh(args.mesh, args.mesh_block, args.moved);
     job.in = args.in;
     job.view = body::make_viewport(args.width, args.height, args.scene.camera.near);
     job.shading = body::make_shading(args.scene, args.width, args.height, args.mesh.counts);

@@ -2,6 +2,7 @@
 // namespace) and is compiled for one instruction set. The rule of cpu/simd_source.hpp applies: only functions
 // that are forced inline or local to the namespace may be called.
 
+#include "kernels/body/move.hpp"
 #include "kernels/body/other_triangles.hpp"
 #include "kernels/cpu/shade_entries.hpp"
 
@@ -83,11 +84,14 @@ void compare_rows(const compare_pass& p, u32* sums, u32 begin, u32 end) {
         sums[2 * y + 1] = pixels;
     }
 }
+void move_range(const motion_view& m, const move_args& args, u32 begin, u32 end) {
+    for (u32 i = begin; i < end; ++i) move_vertex(m, args.pose, args.out, i);
+}
 
 }  // namespace
 
 extern const shade_entries looks;
-const shade_entries looks{surface_tile,  masked_tile, occlusion_rows, light_rows,  bloom_down_rows,
-                          bloom_up_rows, tone_rows,   smooth_rows,    compare_rows};
+const shade_entries looks{surface_tile,  masked_tile, occlusion_rows, light_rows,   bloom_down_rows,
+                          bloom_up_rows, tone_rows,   smooth_rows,    compare_rows, move_range};
 
 }  // namespace carousel::kernels::cpu::CAROUSEL_SIMD

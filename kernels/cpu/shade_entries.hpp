@@ -8,6 +8,7 @@
 #include "kernels/body/light.hpp"
 #include "kernels/body/post.hpp"
 #include "kernels/cpu/entries.hpp"
+#include "kernels/motion.hpp"
 
 namespace carousel::kernels::cpu {
 
@@ -35,6 +36,8 @@ struct shade_entries {
     void (*smooth_rows)(const body::smooth_pass& p, u32 begin, u32 end);
     /// `sums`: two elements per row, as compare_args::rows.
     void (*compare_rows)(const body::compare_pass& p, u32* sums, u32 begin, u32 end);
+    /// Vertices [begin, end).
+    void (*move_range)(const motion_view& m, const move_args& args, u32 begin, u32 end);
 };
 
 /// The loops for the instruction set of `same`.
@@ -43,10 +46,14 @@ struct shade_entries {
 void light(device::queue& q, const light_args& args);
 void post(device::queue& q, const post_args& args);
 void compare(device::queue& q, const compare_args& args);
+void compute_pose(device::queue& q, const pose_args& args);
+void move_vertices(device::queue& q, const move_args& args);
 // As the functions above, synchronous, in the calling thread and the pool; for tests, with the entries of
 // their choice.
 void run_light(device::cpu::pool& pool, const light_args& args, const entries& use);
 void run_post(device::cpu::pool& pool, const post_args& args, const entries& use);
 void run_compare(device::cpu::pool& pool, const compare_args& args, const entries& use);
+void run_pose(const pose_args& args);
+void run_move(device::cpu::pool& pool, const move_args& args, const entries& use);
 
 }  // namespace carousel::kernels::cpu

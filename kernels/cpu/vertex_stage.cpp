@@ -53,13 +53,13 @@ void bound_clusters(device::queue& q, const bound_clusters_args& args) {
         auto* const corners = reinterpret_cast<u32*>(args.block + args.layout.local_corners);
         pool.parallel_for(cluster_count(mesh.counts), 64, [&](u64 begin, u64 end, unsigned) {
             for (u64 i = begin; i < end; ++i)
-                body::describe_cluster(mesh, static_cast<u32>(i), out, numbers, corners);
+                body::describe_cluster(mesh, args.moves, static_cast<u32>(i), out, numbers, corners);
         });
     });
 }
 
 void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, const entries& use) {
-    vertex_job job{view_mesh(args.mesh, args.mesh_block),
+    vertex_job job{view_mesh(args.mesh, args.mesh_block, args.moved),
                    body::make_viewport(args.width, args.height, args.scene.camera.near), args.out, 0};
     job.instance_count = body::min_(args.draw->instance_count, args.out.max_instances);
     fill_instances(args, job.instance_count);

@@ -4,6 +4,7 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/looks.hpp"
+#include "kernels/motion.hpp"
 
 namespace carousel::kernels::cuda {
 
@@ -17,6 +18,8 @@ void sharpen(device::queue& q, const sharpen_args& args);
 void light(device::queue& q, const light_args& args);
 void post(device::queue& q, const post_args& args);
 void compare(device::queue& q, const compare_args& args);
+void compute_pose(device::queue& q, const pose_args& args);
+void move_vertices(device::queue& q, const move_args& args);
 void hash_plane(device::queue& q, const hash_args& args);
 [[nodiscard]] u64 hash_scratch_bytes() noexcept;
 [[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);

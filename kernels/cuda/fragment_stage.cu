@@ -113,7 +113,7 @@ u64 fragment_scratch_bytes(u32 width, u32 height) {
 
 void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     raster_args a{};
-    a.mesh = view_mesh(args.mesh, args.mesh_block);
+    a.mesh = view_mesh(args.mesh, args.mesh_block, args.moved);
     a.in = args.in;
     a.view = make_viewport(args.width, args.height, args.scene.camera.near);
     a.header = reinterpret_cast<scratch_header*>(args.scratch);

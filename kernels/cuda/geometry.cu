@@ -55,9 +55,9 @@ __global__ void sharpen_pixels(const u32* in, u32* out, i32 width, i32 height, i
 }
 
 /// Runs once per mesh, with one thread per cluster.
-__global__ void fill_clusters(mesh_view mesh, cluster_bounds* out, u16* numbers, u32* corners) {
+__global__ void fill_clusters(mesh_view mesh, bool moves, cluster_bounds* out, u16* numbers, u32* corners) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < cluster_count(mesh.counts)) body::describe_cluster(mesh, i, out, numbers, corners);
+    if (i < cluster_count(mesh.counts)) body::describe_cluster(mesh, moves, i, out, numbers, corners);
 }
 
 // Runs the network on a GPU, with one block per picture and one thread per hidden neuron.
@@ -91,12 +91,12 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
     fill_texture<<<blocks_for(u64{width} * height, 128), 128, 0, stream>>>(
         args.shape, false, width, height, reinterpret_cast<u32*>(args.block + l.texture));
     check_launch("generate_mesh");
-    bound_clusters(q, {l, args.block});
+    bound_clusters(q, {l, args.block, false});
 }
 
 void bound_clusters(device::queue& q, const bound_clusters_args& args) {
     fill_clusters<<<blocks_for(cluster_count(args.layout.counts), 64), 64, 0, stream_of(q)>>>(
-        view_mesh(args.layout, args.block),
+        view_mesh(args.layout, args.block), args.moves,
         reinterpret_cast<cluster_bounds*>(args.block + args.layout.clusters),
         reinterpret_cast<u16*>(args.block + args.layout.local_vertices),
         reinterpret_cast<u32*>(args.block + args.layout.local_corners));

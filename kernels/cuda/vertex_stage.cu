@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(select_threads, resident_blocks(select_residen
 }  // namespace
 
 void vertex_stage(device::queue& q, const vertex_stage_args& args) {
-    select_args a{view_mesh(args.mesh, args.mesh_block),
+    select_args a{view_mesh(args.mesh, args.mesh_block, args.moved),
                   body::view_projection(args.scene.camera, args.width, args.height),
                   body::make_viewport(args.width, args.height, args.scene.camera.near),
                   args.draw,
