@@ -68,19 +68,17 @@ public:
         of_textures();
         const auto& omitted = asset_.omitted;
         add(asset_feature::animations, asset_.animations.size(), "animation is", "animations are",
-            "not played");
+            "played, one at a time");
         add(asset_feature::cameras, asset_.cameras.size(), "camera of the file is", "cameras of the file are",
             "not used: the frame parameters have the camera");
         add(asset_feature::lights, asset_.lights.size(), "light of the file is", "lights of the file are",
             "not used: the frame parameters have the light");
-        add(asset_feature::morph_targets, parts_.morphed, "mesh has", "meshes have",
-            "morph targets, which are not applied");
+        add(asset_feature::morph_targets, parts_.morphed, "mesh has", "meshes have", "morph targets");
         add(asset_feature::other_scenes, omitted.other_scenes, "other scene of the file is",
             "other scenes of the file are", "not shown");
         add(asset_feature::points_and_lines, omitted.points_and_lines, "primitive of points or lines is",
             "primitives of points or lines are", "not drawn");
-        add(asset_feature::skins, parts_.skins, "skin is", "skins are",
-            "not animated: skinned meshes are shown in their bind pose");
+        add(asset_feature::skins, parts_.skins, "skin is", "skins are", "applied");
         add(asset_feature::vertex_colors, parts_.colored, "primitive has", "primitives have",
             "vertex colours, which are not shown");
         if (!omitted.extensions.empty())
@@ -189,8 +187,11 @@ private:
 std::vector<feature_use> features_of(const scene_asset& asset) { return feature_list(asset).make(); }
 
 bool is_shown(asset_feature feature, shown_by pictures) noexcept {
-    if (pictures == shown_by::picture) return false;
     switch (feature) {
+        case asset_feature::animations:
+        case asset_feature::morph_targets:
+        case asset_feature::skins:
+            return true;
         case asset_feature::alpha_mask:
         case asset_feature::clearcoat:
         case asset_feature::emission:
@@ -202,7 +203,7 @@ bool is_shown(asset_feature feature, shown_by pictures) noexcept {
         case asset_feature::unlit:
         case asset_feature::vertex_colors:
         case asset_feature::wrap_modes:
-            return true;
+            return pictures == shown_by::surface;
         default:
             return false;
     }

@@ -188,10 +188,4 @@ struct asset_totals {
 };
 [[nodiscard]] asset_totals totals_of(const scene_asset& asset);
 
-/// The value of a channel at a time in seconds: `out` has channel.width numbers. Before the first time and
-/// after the last one the value is constant. Rotations have unit length; linear ones are interpolated
-/// spherically, along the shorter arc. For the host: stages that must give equal pictures on a GPU use the
-/// kernels' functions. Formulas: the glTF 2.0 specification, appendix C.
-void sample_channel(const animation_channel& channel, f32 time, std::vector<f32>& out);
-
 }  // namespace carousel::stages

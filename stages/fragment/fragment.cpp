@@ -38,6 +38,7 @@ void fragment::process(frame& f) {
     args.mesh = mesh_.layout;
     args.mesh_block = block_;
     args.in = triangles_in(f.input(), mesh_.max_instances);
+    args.moved = moved_in(f.input());
     args.scene = scene_of(f);
     args.width = width_;
     args.height = height_;

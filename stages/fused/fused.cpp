@@ -35,11 +35,14 @@ private:
 }  // namespace
 
 description fused::configure(const configuration& with) {
-    triangles_ = vertex_.configure(with).outputs.front();
+    const description first = vertex_.configure(with);
+    triangles_ = first.outputs.front();
     (void)triangles_.lay_out();
     configuration second = with;
     second.inputs = {{with.stage, triangles_}};
-    return fragment_.configure(second);
+    description whole = fragment_.configure(second);
+    whole.uses = first.uses;
+    return whole;
 }
 
 void fused::prepare(environment& env) {

@@ -1,7 +1,7 @@
 #pragma once
 // The stages vertex and fragment in one process, for comparison with the two separate stages: there is no
 // ring between the two halves, and the triangles stay in private memory. Input: carousel.scene. Output:
-// carousel.image.rgba8. Asset: mesh. Settings: none.
+// carousel.image.rgba8. Assets: mesh, motion. Settings: none.
 
 #include "stages/fragment/fragment.hpp"
 #include "stages/vertex/vertex.hpp"

@@ -11,14 +11,27 @@ description geometry::configure(const configuration& with) {
                  : kernels::arrangement::grid;
     spacing_ = static_cast<f32>(with.settings->number("spacing", 2.4, 0.0, 1000.0));
     require_limits(with, {mesh_.layout(), instances_, mesh_.is_file()});
-    return {.outputs = {scene_format(mesh_.layout().counts, instances_, mesh_.is_file())},
-            .makes = {{mesh_asset, mesh_.layout().bytes}},
-            .parameters = scene_parameters::schema(mesh_.is_file()),
-            .same_work = true};
+    std::vector<asset_description> assets{{mesh_asset, mesh_.layout().bytes}};
+    if (mesh_.motion().moves()) assets.push_back({motion_asset, mesh_.motion().bytes});
+    return {
+        .outputs = {scene_format(mesh_.layout().counts, instances_, mesh_.is_file(), mesh_.motion().counts)},
+        .makes = std::move(assets),
+        .parameters = scene_parameters::schema(mesh_.is_file()),
+        .same_work = true};
 }
 
-void geometry::load_asset(std::string_view, std::span<std::byte> memory, environment& env) {
-    mesh_.fill(memory, env.context(), env.queue());
+void geometry::load_asset(std::string_view name, std::span<std::byte> memory, environment& env) {
+    if (name == motion_asset) {
+        mesh_.fill_motion(memory, env.context(), env.queue());
+    } else {
+        mesh_.fill(memory, env.context(), env.queue());
+    }
+}
+
+void geometry::prepare(environment& env) {
+    if (!mesh_.motion().moves()) return;
+    motion_ = env.asset(motion_asset).data();
+    scratch_ = env.context().allocate(kernels::pose_scratch_bytes(mesh_.motion().counts));
 }
 
 void geometry::process(frame& f) {
@@ -31,6 +44,9 @@ void geometry::process(frame& f) {
     args.models = f.output().plane<f32>("models").data();
     args.stand = stand_;
     kernels::animate_instances(f.queue(), args);
+    if (motion_ != nullptr)
+        kernels::compute_pose(f.queue(), {mesh_.motion(), motion_, mesh_.clip_time(f.time_s()),
+                                          pose_in(f.output()), scratch_->data()});
 }
 
 }  // namespace carousel::stages

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -10,34 +9,34 @@
 
 namespace carousel::stages {
 
-void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name) {
-    constexpr f64 infinity = std::numeric_limits<f64>::infinity();
-    f64 low[3] = {infinity, infinity, infinity};
-    f64 high[3] = {-infinity, -infinity, -infinity};
-    for (const mesh_vertex& v : vertices) {
-        for (std::size_t axis = 0; axis < 3; ++axis) {
-            low[axis] = std::min(low[axis], f64{v.position[axis]});
-            high[axis] = std::max(high[axis], f64{v.position[axis]});
-        }
+void sphere_of_points::include(const f32 (&p)[3]) {
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+        low_[axis] = std::min(low_[axis], f64{p[axis]});
+        high_[axis] = std::max(high_[axis], f64{p[axis]});
     }
-    f64 radius = 0;
-    const auto offset = [&](const mesh_vertex& v, std::size_t axis) {
-        return v.position[axis] - (low[axis] + high[axis]) / 2;
-    };
-    for (const mesh_vertex& v : vertices) {
-        radius = std::max(radius, std::sqrt(offset(v, 0) * offset(v, 0) + offset(v, 1) * offset(v, 1) +
-                                            offset(v, 2) * offset(v, 2)));
-    }
-    if (!(radius > 0)) {
+}
+
+void sphere_of_points::reach(const f32 (&p)[3]) {
+    const auto offset = [&](std::size_t axis) { return p[axis] - centre(axis); };
+    radius_ =
+        std::max(radius_, std::sqrt(offset(0) * offset(0) + offset(1) * offset(1) + offset(2) * offset(2)));
+}
+
+f64 sphere_of_points::radius(const std::string& name) const {
+    if (!(radius_ > 0))
         throw settings_error("mesh",
                              fmt::format("{}: all its points are equal: nothing can be rendered", name));
-    }
-    for (mesh_vertex& v : vertices) {
-        const f64 moved[3] = {offset(v, 0), offset(v, 1), offset(v, 2)};
-        for (std::size_t axis = 0; axis < 3; ++axis) {
-            v.position[axis] = static_cast<f32>(moved[axis] / radius);
-        }
-    }
+    return radius_;
+}
+
+void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name) {
+    sphere_of_points sphere;
+    for (const mesh_vertex& v : vertices) sphere.include(v.position);
+    for (const mesh_vertex& v : vertices) sphere.reach(v.position);
+    const f64 radius = sphere.radius(name);
+    for (mesh_vertex& v : vertices)
+        for (std::size_t axis = 0; axis < 3; ++axis)
+            v.position[axis] = static_cast<f32>((v.position[axis] - sphere.centre(axis)) / radius);
 }
 
 std::string facing_away(const mesh_data& mesh, const f32 (&eye)[3]) {

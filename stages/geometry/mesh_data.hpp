@@ -2,6 +2,7 @@
 // Meshes as the geometry stage stores them in its asset block.
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,31 @@ struct mesh_data {
     mesh_materials materials;       ///< empty unless they were requested
 };
 
+/// Where a vertex of a mesh comes from.
+struct vertex_origin {
+    u32 node = no_index, primitive = 0, instance = 0;  ///< primitive of the node's mesh; instance of the node
+    u32 vertex = 0;                                    ///< of the primitive
+    u32 flat = no_index;  ///< the triangle of the primitive that determines the normal; no_index: the vertex
+                          ///< has its own one
+    bool back = false;    ///< of a double-sided material: the normal is reversed
+};
+
+/// The sphere in which a mesh fits, from its points: first all by include(), then all again by reach().
+class sphere_of_points {
+public:
+    void include(const f32 (&p)[3]);
+    void reach(const f32 (&p)[3]);
+    /// The centre of the bounding box of the points.
+    [[nodiscard]] f64 centre(std::size_t axis) const { return (low_[axis] + high_[axis]) / 2; }
+    /// The distance of the farthest point. Throws settings_error for the key "mesh" if all points coincide.
+    [[nodiscard]] f64 radius(const std::string& name) const;
+
+private:
+    static constexpr f64 infinity = std::numeric_limits<f64>::infinity();
+    f64 low_[3] = {infinity, infinity, infinity}, high_[3] = {-infinity, -infinity, -infinity};
+    f64 radius_ = 0;
+};
+
 /// Moves the centre of the bounding box to the origin and the farthest point to distance 1. Throws
 /// settings_error for the key "mesh" if all points coincide.
 void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name);
@@ -62,10 +88,8 @@ void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name
 /// settings_error for the key "mesh" if a point exceeds the range of a float or the mesh becomes too large.
 /// `all_properties`: also fills mesh_data::materials; triangles that are not opaque are there. A file without
 /// any material is matt and white.
-[[nodiscard]] mesh_data mesh_of_asset(const scene_asset& asset, bool all_properties = false);
-
-/// Reads a scene file of any format (stages/assets/scene_files.hpp) as one mesh in the unit sphere. Logs one
-/// warning for each kind of feature that pictures do not show. Throws settings_error for the key "mesh".
-[[nodiscard]] mesh_data load_mesh(const std::filesystem::path& path, bool all_properties = false);
+/// `origins`: receives the origin of each vertex, unless it is null.
+[[nodiscard]] mesh_data mesh_of_asset(const scene_asset& asset, bool all_properties = false,
+                                      std::vector<vertex_origin>* origins = nullptr);
 
 }  // namespace carousel::stages

@@ -8,9 +8,7 @@
 #include <fmt/format.h>
 
 #include "device/cpu/memfd.hpp"
-#include "stages/assets/asset_features.hpp"
 #include "stages/assets/obj_parts.hpp"
-#include "stages/assets/scene_files.hpp"
 #include "stages/geometry/material_maker.hpp"
 #include "stages/geometry/mesh_data.hpp"
 #include "stages/sdk/configuration.hpp"
@@ -24,6 +22,8 @@ struct exact_vertex {
     f64 position[3], normal[3];
     f32 texture[2];
     kernels::vertex_detail detail;
+    u32 source = 0, flat = no_index;  ///< as vertex_origin
+    bool back = false;
 };
 
 struct exact_part {
@@ -41,6 +41,7 @@ void flatten(exact_part& p) {
         f64 u[3], v[3];
         for (std::size_t k = 0; k < 3; ++k) {
             corner[k] = p.vertices[p.indices[t + k]];
+            corner[k].flat = static_cast<u32>(t / 3);
             p.indices[t + k] = static_cast<u32>(t + k);
         }
         for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -67,6 +68,7 @@ void add_backs(exact_part& p) {
         exact_vertex back = p.vertices[i];
         for (f64& n : back.normal) n = -n;
         turn_tangent(back.detail);
+        back.back = true;
         p.vertices.push_back(back);
     }
     for (std::size_t t = 0; t < corners; t += 3)
@@ -76,8 +78,9 @@ void add_backs(exact_part& p) {
 
 class mesh_maker {
 public:
-    mesh_maker(const scene_asset& asset, bool all_properties)
-        : asset_(asset), all_properties_(all_properties), materials_(asset) {}
+    /// `origins`: receives the origin of each vertex, unless it is null.
+    mesh_maker(const scene_asset& asset, bool all_properties, std::vector<vertex_origin>* origins)
+        : asset_(asset), all_properties_(all_properties), origins_(origins), materials_(asset) {}
 
     mesh_data make() {
         const std::vector<affine> world = asset_.world_transforms();
@@ -87,13 +90,21 @@ public:
             node_ = i;
             const std::size_t first = mesh_.indices.size();
             std::vector<u32> numbers;
-            for (const asset_primitive& p : asset_.meshes[node.mesh].primitives) {
+            const affine at =
+                node.skin == no_index ? world[i] : bind_transform(asset_.skins[node.skin], world);
+            const std::vector<asset_primitive>& primitives = asset_.meshes[node.mesh].primitives;
+            for (std::size_t k = 0; k < primitives.size(); ++k) {
+                const asset_primitive& p = primitives[k];
                 const u32 surface = surface_of(p.material);
                 const exact_part part = exact(p);
                 std::vector<u32>& indices = indices_for(material(p.material));
-                if (node.instances.empty()) append(part, world[i], surface, indices);
-                for (const affine& instance : node.instances)
-                    append(part, world[i].times(instance), surface, indices);
+                origin_.primitive = static_cast<u32>(k);
+                origin_.instance = 0;
+                if (node.instances.empty()) append(part, at, surface, indices);
+                for (const affine& instance : node.instances) {
+                    append(part, at.times(instance), surface, indices);
+                    ++origin_.instance;
+                }
                 if (&indices == &mesh_.indices)
                     numbers.insert(numbers.end(), p.triangle_numbers.begin(), p.triangle_numbers.end());
             }
@@ -162,6 +173,7 @@ private:
         out.vertices.resize(p.vertex_count());
         for (std::size_t i = 0; i < out.vertices.size(); ++i) {
             exact_vertex& v = out.vertices[i];
+            v.source = static_cast<u32>(i);
             std::copy_n(&p.positions[3 * i], 3, v.position);
             if (!p.normals.empty()) std::copy_n(&p.normals[3 * i], 3, v.normal);
             if (textured) std::copy_n(&p.coordinates[set][2 * i], 2, v.texture);
@@ -228,6 +240,8 @@ private:
             out.surface = surface;
             mesh_.vertices.push_back(out);
             if (all_properties_) mesh_.materials.details.push_back(placed(v.detail, at, mirrored));
+            if (origins_ == nullptr) continue;
+            origins_->push_back({node_, origin_.primitive, origin_.instance, v.source, v.flat, v.back});
         }
         for (std::size_t t = 0; t < p.indices.size(); t += 3) {
             const u32 corner[3] = {p.indices[t], p.indices[t + (mirrored ? 2 : 1)],
@@ -238,8 +252,15 @@ private:
         }
     }
 
+    /// The transform of a skin's first joint: the node of a skinned mesh does not move it.
+    static affine bind_transform(const asset_skin& skin, const std::vector<affine>& world) {
+        return world[skin.joints.front()].times(skin.inverse_bind.front());
+    }
+
     const scene_asset& asset_;
     bool all_properties_ = false;
+    std::vector<vertex_origin>* origins_;
+    vertex_origin origin_;  ///< of the vertices that are appended next; only the primitive and the instance
     material_maker materials_;
     mesh_data mesh_;
     std::map<u32, u32> surfaces_;  ///< by the material's number
@@ -248,22 +269,14 @@ private:
 
 }  // namespace
 
-mesh_data mesh_of_asset(const scene_asset& asset, bool all_properties) {
+mesh_data mesh_of_asset(const scene_asset& asset, bool all_properties, std::vector<vertex_origin>* origins) {
     try {
-        mesh_data mesh = mesh_maker(asset, all_properties).make();
+        mesh_data mesh = mesh_maker(asset, all_properties, origins).make();
         if (!all_properties && asset.materials.empty() && mesh.surfaces.size() == 1) mesh.surfaces.clear();
         return mesh;
     } catch (const std::bad_alloc&) {
         throw settings_error("mesh", fmt::format("{}: the mesh needs more memory than there is", asset.name));
     }
-}
-
-mesh_data load_mesh(const std::filesystem::path& path, bool all_properties) {
-    const scene_asset asset = read_scene_file(path, !all_properties);
-    warn_of_hidden_features(asset, all_properties ? shown_by::surface : shown_by::picture);
-    mesh_data mesh = mesh_of_asset(asset, all_properties);
-    fit_unit_sphere(mesh.vertices, asset.name);
-    return mesh;
 }
 
 }  // namespace carousel::stages

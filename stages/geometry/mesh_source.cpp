@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -42,10 +43,16 @@ mesh_source mesh_source::from(const settings& s) {
     // if `mesh` is a file, this key is ignored and not refused, because the pipeline file may name a shape,
     // which --mesh has replaced by the file
     source.triangles_ = static_cast<u32>(s.integer("triangles", 100'000, 1, most_triangles));
+    const std::string clip = s.text("clip", "");
+    source.speed_ = s.number("speed", 1.0, -1000.0, 1000.0);
+    source.loop_ = s.flag("loop", true);
     kernels::mesh_counts counts;
     if (is_file_name(mesh)) {
-        source.file_ =
-            load_mesh(mesh, s.flag("full_materials", false) && s.text("texture", "auto") == "auto");
+        moving_mesh read = load_moving_mesh(
+            mesh, clip, s.flag("full_materials", false) && s.text("texture", "auto") == "auto");
+        source.file_ = std::move(read.mesh);
+        source.motion_ = std::move(read.motion);
+        source.motion_layout_ = source.motion_.layout();
         if (const std::string why = facing_away(*source.file_, three_quarter_eye); !why.empty()) {
             log::warning(
                 "{}: the front of the mesh is not visible: {}; back faces are not drawn, so reverse the "
@@ -143,6 +150,28 @@ void mesh_source::fill(std::span<std::byte> block, device::context& context, dev
     }
 }
 
+f64 mesh_source::clip_time(f64 seconds) const noexcept {
+    const f64 time = seconds * speed_, length = motion_.duration;
+    if (!(length > 0)) return 0;
+    if (!loop_) return std::clamp(time, 0.0, length);
+    const f64 rounds = std::floor(time / length);
+    return std::clamp(time - rounds * length, 0.0, length);
+}
+
+void mesh_source::fill_motion(std::span<std::byte> block, device::context& context,
+                              device::queue& queue) const {
+    if (block.size() < motion_layout_.bytes)
+        throw shm_error(fmt::format(
+            "the memory of the asset \"motion\" has {} bytes, but {} are needed; check whether the "
+            "mesh file has grown since the start of the run",
+            block.size(), motion_layout_.bytes));
+    const auto staging = context.allocate_host(motion_layout_.bytes);
+    std::memset(staging->host_data(), 0, motion_layout_.bytes);
+    motion_.fill(staging->host_data());
+    queue.copy(block.data(), staging->data(), motion_layout_.bytes);
+    queue.drain();
+}
+
 void mesh_source::fill_procedural(std::byte* block, device::context& context, device::queue& queue) const {
     const auto own = kernels::lay_out_mesh(kernels::procedural_counts(shape_, triangles_));
     if (own.counts == layout_.counts) {
@@ -191,7 +220,7 @@ void mesh_source::fill_from_file(std::byte* block, device::context& context, dev
                     pictures_.records().size_bytes());
     }
     queue.copy(block, staging->data(), layout_.texture);
-    kernels::bound_clusters(queue, {layout_, block});
+    kernels::bound_clusters(queue, {layout_, block, motion_layout_.moves()});
     queue.drain();
 }
 

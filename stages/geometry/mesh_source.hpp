@@ -11,6 +11,7 @@
 #include "kernels/kernels.hpp"
 #include "kernels/mesh_layout.hpp"
 #include "stages/geometry/mesh_data.hpp"
+#include "stages/geometry/moving_mesh.hpp"
 #include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
@@ -47,15 +48,22 @@ private:
 
 class mesh_source {
 public:
-    /// Reads the keys mesh, triangles, texture, filter and full_materials. Reads mesh files completely,
-    /// because their counts determine the layout. Also reads the headers of the textures. Throws
-    /// settings_error.
+    /// Reads the keys mesh, triangles, texture, filter, full_materials, clip, speed and loop. Reads mesh
+    /// files completely, because their counts determine the layout. Also reads the headers of the textures.
+    /// Throws settings_error.
     [[nodiscard]] static mesh_source from(const settings& s);
 
     [[nodiscard]] const kernels::mesh_layout& layout() const noexcept { return layout_; }
 
     /// True if the mesh comes from a file. For such a mesh the default camera uses a three-quarter view.
     [[nodiscard]] bool is_file() const noexcept { return file_.has_value(); }
+
+    /// The layout of the motion block; without matrices if the mesh does not move.
+    [[nodiscard]] const kernels::motion_layout& motion() const noexcept { return motion_layout_; }
+    /// The time of the animation at a time of the run, in seconds.
+    [[nodiscard]] f64 clip_time(f64 seconds) const noexcept;
+    /// Fills a block of motion().bytes bytes, as fill().
+    void fill_motion(std::span<std::byte> block, device::context& context, device::queue& queue) const;
 
     /// Fills a block of layout().bytes bytes that `queue` can access, and waits until the block is complete.
     /// Throws settings_error if a texture is broken, shm_error if the block is too small.
@@ -74,6 +82,10 @@ private:
     void fill_levels(std::byte* block, device::context& context, device::queue& queue) const;
 
     std::optional<mesh_data> file_;  ///< none: procedural
+    motion_data motion_;
+    kernels::motion_layout motion_layout_;
+    f64 speed_ = 1;
+    bool loop_ = true;
     kernels::mesh_shape shape_ = kernels::mesh_shape::bumpy_sphere;
     u32 triangles_ = 0;
     texture_kind texture_ = texture_kind::own;

@@ -1,5 +1,6 @@
 #include "stages/scene/mesh_formats.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -63,16 +64,47 @@ u32 constant_of(const configuration& with, const char* name, f64 high, f64 low =
     return static_cast<u32>(at->second);
 }
 
-using make_expected = ring::frame_format (*)(const kernels::mesh_counts&, u32, bool);
+struct motion_constant {
+    const char* name;
+    u32 kernels::motion_counts::*count;
+};
+constexpr motion_constant motion_constants[] = {{"motion_nodes", &kernels::motion_counts::nodes},
+                                                {"motion_channels", &kernels::motion_counts::channels},
+                                                {"motion_keys", &kernels::motion_counts::keys},
+                                                {"motion_matrices", &kernels::motion_counts::matrices},
+                                                {"motion_weights", &kernels::motion_counts::weights},
+                                                {"motion_influences", &kernels::motion_counts::influences},
+                                                {"motion_deltas", &kernels::motion_counts::deltas}};
+
+/// The counts of a moving mesh; all 0 if the format has none of them.
+kernels::motion_counts motion_of(const configuration& with) {
+    kernels::motion_counts counts;
+    if (with.inputs.front().format.constants.contains("motion_matrices"))
+        for (const motion_constant& c : motion_constants)
+            counts.*c.count = constant_of(with, c.name, UINT32_MAX, 0);
+    return counts;
+}
+
+/// Returns the expected format of an input whose parts of a mesh are known.
+using make_expected = ring::frame_format (*)(const kernels::mesh_counts&, u32, bool,
+                                             const kernels::motion_counts&, bool);
+
+ring::frame_format expected_scene(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter,
+                                  const kernels::motion_counts& motion, bool) {
+    return scene_format(mesh, max_instances, three_quarter, motion);
+}
+ring::frame_format expected_triangles(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter,
+                                      const kernels::motion_counts&, bool moves) {
+    return triangles_format(mesh, max_instances, three_quarter, moves);
+}
 
 /// `instance_plane`: the plane whose first extent is the number of instances.
 mesh_input require_mesh(const configuration& with, make_expected expected, const char* instance_plane,
                         std::string_view what) {
     const input_description& input = require_one_input(with, what);
     const kernels::mesh_counts any{1, 1, 1, 1};
-    if (input.format.type != expected(any, 1, false).type) {
-        ring::require_format(input.format, expected(any, 1, false), with.stage, input.stage);
-    }
+    if (const auto wanted = expected(any, 1, false, {}, false); input.format.type != wanted.type)
+        ring::require_format(input.format, wanted, with.stage, input.stage);
     kernels::mesh_counts counts;
     counts.vertex_count = constant_of(with, "vertices", UINT32_MAX);
     counts.triangle_count = constant_of(with, "triangles", UINT32_MAX);
@@ -93,7 +125,9 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
     const ring::plane* instances = input.format.find(instance_plane);
     const u64 max_instances = instances != nullptr && !instances->shape.empty() ? instances->shape[0] : 1;
     const bool three_quarter = input.format.constants.contains(three_quarter_constant);
-    const auto wanted = expected(counts, static_cast<u32>(max_instances), three_quarter);
+    const kernels::motion_counts motion = motion_of(with);
+    const bool moves = motion.matrices > 0 || input.format.find("positions") != nullptr;
+    const auto wanted = expected(counts, static_cast<u32>(max_instances), three_quarter, motion, moves);
     ring::require_format(input.format, wanted, with.stage, input.stage);
     for (std::size_t i = 0; i < wanted.planes.size(); ++i) {
         if (input.format.planes[i].name != wanted.planes[i].name) {
@@ -104,26 +138,39 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
                             with.stage, input.stage, input.format.describe(), wanted.describe()));
         }
     }
-    return {kernels::lay_out_mesh(counts), static_cast<u32>(max_instances), three_quarter};
+    return {kernels::lay_out_mesh(counts), static_cast<u32>(max_instances), three_quarter,
+            kernels::lay_out_motion(motion, counts.vertex_count), moves};
 }
 
 }  // namespace
 
-ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter) {
-    return make_format(kernels::scene_format, kernels::scene_planes(max_instances), mesh, three_quarter);
+ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter,
+                                const kernels::motion_counts& motion) {
+    auto format =
+        make_format(kernels::scene_format, kernels::scene_planes(max_instances), mesh, three_quarter);
+    if (motion.matrices == 0) return format;
+    format.planes.push_back({"pose", ring::element::f32_, {motion.matrices, 12}, {}, 0});
+    format.planes.push_back({"weights", ring::element::f32_, {std::max(motion.weights, 1U)}, {}, 0});
+    for (const motion_constant& c : motion_constants) format.constants[c.name] = motion.*c.count;
+    return format;
 }
 
-ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter) {
-    return make_format(kernels::triangle_format, kernels::triangle_planes(mesh, max_instances), mesh,
-                       three_quarter);
+ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter,
+                                    bool moves) {
+    auto format = make_format(kernels::triangle_format, kernels::triangle_planes(mesh, max_instances), mesh,
+                              three_quarter);
+    if (!moves) return format;
+    format.planes.push_back({"positions", ring::element::f32_, {mesh.vertex_count, 3}, {}, 0});
+    format.planes.push_back({"vertices", ring::element::f32_, {mesh.vertex_count, 8}, {}, 0});
+    return format;
 }
 
 mesh_input require_scene(const configuration& with) {
-    return require_mesh(with, scene_format, "models", "a scene (from geometry)");
+    return require_mesh(with, expected_scene, "models", "a scene (from geometry)");
 }
 
 mesh_input require_triangles(const configuration& with) {
-    return require_mesh(with, triangles_format, "instances", "triangles (from vertex)");
+    return require_mesh(with, expected_triangles, "instances", "triangles (from vertex)");
 }
 
 void require_limits(const configuration& with, const mesh_input& mesh) {
@@ -144,15 +191,42 @@ void require_limits(const configuration& with, const mesh_input& mesh) {
     }
 }
 
-const std::byte* map_mesh(environment& env, const mesh_input& mesh) {
-    const std::span<const std::byte> memory = env.asset(mesh_asset);
-    if (memory.size() < mesh.layout.bytes) {
+std::vector<std::string> mesh_input::assets() const {
+    return motion.moves() ? std::vector<std::string>{mesh_asset, motion_asset}
+                          : std::vector<std::string>{mesh_asset};
+}
+
+namespace {
+
+const std::byte* map_asset(environment& env, const char* asset, u64 bytes) {
+    const std::span<const std::byte> memory = env.asset(asset);
+    if (memory.size() < bytes) {
         throw shm_error(
             fmt::format("the asset \"{}\" has {} bytes, but the mesh of the input needs {}: check that all "
                         "stages are from one build",
-                        mesh_asset, memory.size(), mesh.layout.bytes));
+                        asset, memory.size(), bytes));
     }
     return memory.data();
+}
+
+}  // namespace
+
+const std::byte* map_mesh(environment& env, const mesh_input& mesh) {
+    return map_asset(env, mesh_asset, mesh.layout.bytes);
+}
+
+const std::byte* map_motion(environment& env, const mesh_input& mesh) {
+    return mesh.motion.moves() ? map_asset(env, motion_asset, mesh.motion.bytes) : nullptr;
+}
+
+kernels::pose_planes pose_in(const output_payload& payload) {
+    return {payload.plane<f32>("pose").data(), payload.plane<f32>("weights").data()};
+}
+
+kernels::moved_vertices moved_in(const output_payload& payload) {
+    if (payload.format().find("positions") == nullptr) return {};
+    return {payload.plane<f32>("positions").data(),
+            reinterpret_cast<kernels::shaded_vertex*>(payload.plane<f32>("vertices").data())};
 }
 
 kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_instances) {
@@ -161,10 +235,17 @@ kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_in
             max_instances};
 }
 
-// The writing stage and the reading stage use the same struct of pointers, so const is cast away here.
-kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances) {
-    return triangles_in(output_payload(const_cast<std::byte*>(payload.slot()), &payload.format()),
-                        max_instances);
+// The writing stage and the reading stage use the same structs of pointers, so const is cast away here.
+namespace {
+output_payload writable(const input_payload& payload) {
+    return {const_cast<std::byte*>(payload.slot()), &payload.format()};
 }
+}  // namespace
+
+kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances) {
+    return triangles_in(writable(payload), max_instances);
+}
+kernels::pose_planes pose_in(const input_payload& payload) { return pose_in(writable(payload)); }
+kernels::moved_vertices moved_in(const input_payload& payload) { return moved_in(writable(payload)); }
 
 }  // namespace carousel::stages

@@ -6,24 +6,33 @@
 #include <carousel/stage.hpp>
 
 #include "kernels/kernels.hpp"
+#include "kernels/motion.hpp"
 
 namespace carousel::stages {
 
 inline constexpr const char* mesh_asset = "mesh";
+inline constexpr const char* motion_asset = "motion";  ///< kernels/motion_layout.hpp; only of a moving mesh
 
 /// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any
 /// number (for comparison). `three_quarter`: stages that read the scene begin with the view of mesh files
-/// (scene_parameters.hpp).
+/// (scene_parameters.hpp). `motion`: with matrices, the mesh moves, and the planes 2 "pose" and 3 "weights"
+/// have the pose of the frame (kernels::pose_planes).
 [[nodiscard]] ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances,
-                                              bool three_quarter = false);
-/// vertex -> fragment: plane 0 "counters", 1 "instances", 2 "list".
+                                              bool three_quarter = false,
+                                              const kernels::motion_counts& motion = {});
+/// vertex -> fragment: plane 0 "counters", 1 "instances", 2 "list"; of a mesh that moves also 3 "positions"
+/// and 4 "vertices" (kernels::moved_vertices).
 [[nodiscard]] ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances,
-                                                  bool three_quarter = false);
+                                                  bool three_quarter = false, bool moves = false);
 
 struct mesh_input {
     kernels::mesh_layout layout;
     u32 max_instances = 0;
     bool three_quarter = false;
+    kernels::motion_layout motion = {};  ///< of a scene
+    bool moves = false;
+    /// Assets that a stage with this input uses.
+    [[nodiscard]] std::vector<std::string> assets() const;
 };
 /// Checks that the stage has exactly one input, and that it is a scene (or triangles) of a mesh within the
 /// kernels' limits. Throws config_error with both descriptions.
@@ -36,6 +45,18 @@ void require_limits(const configuration& with, const mesh_input& mesh);
 /// Returns the mesh's memory for this stage's device; waits until it is filled. Throws shm_error if it is
 /// smaller than the layout.
 [[nodiscard]] const std::byte* map_mesh(environment& env, const mesh_input& mesh);
+
+/// The same for the motion of a mesh that moves.
+[[nodiscard]] const std::byte* map_motion(environment& env, const mesh_input& mesh);
+
+/// Returns the pose of a scene payload whose mesh moves. Readers must not write to it.
+[[nodiscard]] kernels::pose_planes pose_in(const output_payload& payload);
+[[nodiscard]] kernels::pose_planes pose_in(const input_payload& payload);
+
+/// Returns the vertices in a triangles payload; null pointers if the mesh does not move. Readers must not
+/// write to them.
+[[nodiscard]] kernels::moved_vertices moved_in(const output_payload& payload);
+[[nodiscard]] kernels::moved_vertices moved_in(const input_payload& payload);
 
 /// Returns the planes of a triangles payload in the form in which the kernels take them. The fragment stage's
 /// kernels only read them.

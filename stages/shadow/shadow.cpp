@@ -10,15 +10,16 @@ description shadow::configure(const configuration& with) {
     require_limits(with, mesh_);
     side_ = static_cast<u32>(with.settings->integer("side", 1024, 16, 8192));
     radius_ = static_cast<f32>(with.settings->number("radius", 2.0, 1e-3, 1e6));
-    triangles_ = triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.three_quarter);
+    triangles_ = triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.three_quarter, mesh_.moves);
     (void)triangles_.lay_out();
     return {.outputs = {shadow_format(side_, radius_, mesh_.three_quarter)},
-            .uses = {mesh_asset},
+            .uses = mesh_.assets(),
             .parameters = scene_parameters::schema(mesh_.three_quarter)};
 }
 
 void shadow::prepare(environment& env) {
     block_ = map_mesh(env, mesh_);
+    motion_ = map_motion(env, mesh_);
     between_ = env.context().allocate(triangles_.lay_out());
     scratch_ = env.context().allocate(kernels::fragment_scratch_bytes(env.context().kind(), side_, side_));
 }
@@ -36,12 +37,17 @@ void shadow::process(frame& f) {
     first.scene = scene;
     first.width = first.height = side_;
     first.out = triangles_in(between, mesh_.max_instances);
+    if (mesh_.moves) {
+        first.moved = moved_in(between);
+        kernels::move_vertices(f.queue(), {mesh_.motion, motion_, pose_in(f.input()), first.moved});
+    }
     kernels::vertex_stage(f.queue(), first);
 
     kernels::fragment_stage_args second;
     second.mesh = mesh_.layout;
     second.mesh_block = block_;
     second.in = first.out;
+    second.moved = first.moved;
     second.scene = scene;
     second.width = second.height = side_;
     second.surface.depth = f.output().plane<f32>("depth").data();

@@ -7,13 +7,17 @@ description vertex::configure(const configuration& with) {
     require_limits(with, mesh_);
     width_ = with.width;
     height_ = with.height;
-    return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.three_quarter)},
-            .uses = {mesh_asset},
+    return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.three_quarter,
+                                         mesh_.moves)},
+            .uses = mesh_.assets(),
             .parameters = scene_parameters::schema(mesh_.three_quarter),
             .same_work = true};
 }
 
-void vertex::prepare(environment& env) { block_ = map_mesh(env, mesh_); }
+void vertex::prepare(environment& env) {
+    block_ = map_mesh(env, mesh_);
+    motion_ = map_motion(env, mesh_);
+}
 
 void vertex::process(frame& f) {
     kernels::vertex_stage_args args;
@@ -25,6 +29,10 @@ void vertex::process(frame& f) {
     args.width = width_;
     args.height = height_;
     args.out = triangles_in(f.output(), mesh_.max_instances);
+    if (mesh_.moves) {
+        args.moved = moved_in(f.output());
+        kernels::move_vertices(f.queue(), {mesh_.motion, motion_, pose_in(f.input()), args.moved});
+    }
     kernels::vertex_stage(f.queue(), args);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// Transforms, culls and classifies the triangles of a scene.
-// Input: carousel.scene. Output: carousel.triangles. Asset: mesh. Settings: none.
+// Moves the vertices of a scene by the frame's pose (morph targets, skins, nodes), if its mesh moves.
+// Transforms, culls and classifies the triangles. Input: carousel.scene. Output: carousel.triangles. Assets:
+// mesh, motion. Settings: none.
 
 #include "stages/scene/mesh_formats.hpp"
 #include "stages/scene/scene_parameters.hpp"
@@ -16,7 +17,7 @@ public:
 private:
     mesh_input mesh_;
     u32 width_ = 0, height_ = 0;
-    const std::byte* block_ = nullptr;
+    const std::byte *block_ = nullptr, *motion_ = nullptr;
 };
 
 }  // namespace carousel::stages

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/errors.hpp"
-#include "stages/geometry/mesh_data.hpp"
+#include "stages/geometry/moving_mesh.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -12,7 +12,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const test::scratch files;
     const std::string path = files.write("mesh.gltf", {reinterpret_cast<const char*>(data), size});
     try {
-        const stages::mesh_data m = stages::load_mesh(path);
+        const stages::moving_mesh moving = stages::load_moving_mesh(path, "");
+        const stages::mesh_data& m = moving.mesh;
+        const kernels::motion_counts counts = moving.motion.counts();
+        for (const kernels::influence& i : moving.motion.influences)
+            test::require(i.matrix < counts.matrices, "a matrix is in range");
+        for (const kernels::moving_vertex& v : moving.motion.vertices) {
+            test::require(v.first_influence + v.influence_count <= counts.influences,
+                          "influences are in range");
+            test::require(v.first_delta + v.delta_count <= counts.deltas, "deltas are in range");
+        }
         test::require(!m.indices.empty() && m.indices.size() % 3 == 0, "whole triangles");
         for (const u32 i : m.indices) test::require(i < m.vertices.size(), "an index is in range");
         const std::size_t surfaces = std::max<std::size_t>(1, m.surfaces.size());

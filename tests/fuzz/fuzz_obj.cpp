@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/errors.hpp"
-#include "stages/geometry/mesh_data.hpp"
+#include "stages/geometry/moving_mesh.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

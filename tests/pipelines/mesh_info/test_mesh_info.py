@@ -53,9 +53,9 @@ class MeshInfo(unittest.TestCase):
         self.assertEqual([(i["width"], i["height"]) for i in self.info("base_color.gltf")["images"]], [(2, 2)])
 
     def test_its_text_lists_what_is_missing_or_that_nothing_is(self):
-        _, text, _ = mesh_info(os.path.join(self.folder, "skins.gltf"))
+        _, text, _ = mesh_info(os.path.join(self.folder, "cameras.gltf"))
         self.assertIn("2 triangles, 4 vertices", text)
-        self.assertIn("Not in the picture:\n  1 skin is not animated: ", text)
+        self.assertIn("Not in the picture:\n  1 camera of the file is not used: ", text)
         _, text, _ = mesh_info(os.path.join(self.folder, "normal_maps.gltf"))
         self.assertIn("Only with full_materials = true and a G-buffer (looks.toml):\n  normal_maps\n", text)
         self.assertNotIn("Not in the picture", text)

@@ -1,6 +1,4 @@
-// Transforms of a scene's nodes, totals, and the values of animation channels.
-#include <cmath>
-
+// Transforms of a scene's nodes, and totals.
 #include "stages/assets/scene_asset.hpp"
 #include "tests/support/catch.hpp"
 
@@ -15,12 +13,6 @@ asset_node at(f32 x, u32 parent, std::vector<u32> children) {
     node.parent = parent;
     node.children = std::move(children);
     return node;
-}
-
-std::vector<f32> sampled(const animation_channel& channel, f32 time) {
-    std::vector<f32> out;
-    sample_channel(channel, time, out);
-    return out;
 }
 
 }  // namespace
@@ -62,44 +54,4 @@ TEST_CASE("a mesh counts once per node and per instance in the totals") {
     CHECK(totals.shown_meshes == 4);
     CHECK(totals.triangles == 8);
     CHECK(totals.vertices == 16);
-}
-
-TEST_CASE("step, linear and cubic channels are constant outside their times") {
-    animation_channel channel;
-    channel.width = 1;
-    channel.times = {1, 3};
-    channel.values = {10, 20};
-    channel.between = interpolation::step;
-    CHECK(sampled(channel, 2.9F) == std::vector<f32>{10});
-    CHECK(sampled(channel, 3) == std::vector<f32>{20});
-    channel.between = interpolation::linear;
-    CHECK(sampled(channel, 0) == std::vector<f32>{10});
-    CHECK(sampled(channel, 1.5F) == std::vector<f32>{12.5F});
-    CHECK(sampled(channel, 9) == std::vector<f32>{20});
-    channel.between = interpolation::cubic;
-    channel.values = {5, 10, 4, -4, 20, 5};  // in-tangent, value, out-tangent
-    CHECK(sampled(channel, 0) == std::vector<f32>{10});
-    CHECK(sampled(channel, 9) == std::vector<f32>{20});
-    // halfway: (10 + 20) / 2 + span * (4 - (-4)) / 8
-    CHECK(sampled(channel, 2) == std::vector<f32>{17});
-}
-
-TEST_CASE("rotations are interpolated along the shorter arc and have unit length") {
-    animation_channel channel;
-    channel.property = animated_property::rotation;
-    channel.width = 4;
-    channel.times = {0, 1};
-    const f32 half = std::sqrt(0.5F);
-    channel.values = {0, 0, 0, 1, 0, -half, 0, -half};  // the same as a quarter turn about y
-    const auto middle = sampled(channel, 0.5F);
-    CHECK(std::abs(middle[1] - std::sin(3.14159265F / 8)) < 1e-6F);
-    CHECK(std::abs(middle[3] - std::cos(3.14159265F / 8)) < 1e-6F);
-    channel.between = interpolation::cubic;
-    channel.values = {0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, half, 0, half, 0, 0, 0, 0};
-    const auto cubic = sampled(channel, 0.5F);
-    CHECK(std::abs(cubic[1] * cubic[1] + cubic[3] * cubic[3] - 1) < 1e-6F);
-    channel.values[5] = 0;
-    channel.times = {0};
-    channel.values = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    CHECK(sampled(channel, 0) == std::vector<f32>{0, 0, 0, 1});  // without a direction: no rotation
 }
