@@ -1,5 +1,6 @@
 """Each stage of pipelines/looks.toml is killed, while a compare stage joins its pictures with a recording of an
-undisturbed run: every picture of the comparison is black. A changed parameter is the control: it must be visible.
+undisturbed run: every picture of the comparison is black. A changed parameter is the control: it must be visible. The
+same with a mesh that moves (nodes, a skin, morph targets), of which the stages that make and use its pose are killed.
 Usage: test_looks.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [ROUNDS]"""
 import json
 import os
@@ -10,7 +11,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "assets"))
 from looks import COMPARED_STAGES, compared  # noqa: E402
+from moving_model import write_moving_model  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 
 CAROUSEL = os.path.join(os.path.abspath(sys.argv[1]), "carousel")
@@ -64,20 +67,33 @@ class Looks(unittest.TestCase):
                     bright.append(name)
         return len(files), bright
 
-    def test_the_comparison_stays_black_while_every_stage_is_killed(self):
-        self.ended(self.run_frames(LOOKS, "--out", "", "--record", "post", "--record-to", os.path.join(self.folder, "run.mcap")))
-        run = self.run_frames(self.compared, "--out", os.path.join(self.folder, "killed", "p_%04d.rgba"), "--fps", "12")
+    def kill_while_comparing(self, killed, *more, recorded=()):
+        """Records an undisturbed run, then kills the stages while a second run is compared with it."""
+        self.ended(self.run_frames(LOOKS, "--out", "", "--record", "post", "--record-to", os.path.join(self.folder, "run.mcap"), *recorded, *more))
+        run = self.run_frames(self.compared, "--out", os.path.join(self.folder, "killed", "p_%04d.rgba"), "--fps", "12", *more)
         wait_for("all stages", lambda: len(self.stages()) == len(STAGES) and all(s.get("pid") for s in self.stages().values()))
         for _ in range(ROUNDS):
-            for stage in STAGES:
+            for stage in killed:
                 done = subprocess.run([CAROUSEL, "kill", stage], env=self.environment, capture_output=True, text=True, timeout=20, check=False)
                 self.assertEqual(done.returncode, 0, done.stderr)
             wait_for("the successors", lambda: all(s.get("state") == "running" for s in self.stages().values()))
         report = self.ended(run)
-        self.assertGreaterEqual(report["restarts"], len(STAGES))
+        self.assertGreaterEqual(report["restarts"], len(killed))
         self.assertEqual([report[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
         self.assertEqual(self.bright_pictures("killed"), (FRAMES, []))
 
+    def test_a_mesh_that_moves_has_the_same_poses_after_kills(self):
+        model = os.path.join(self.folder, "moving.gltf")
+        write_moving_model(model)
+        moving = ["--set", f"geometry.mesh={model}", "--set", "geometry.copies=2"]
+        # The time of a frame is its number / fps, so all runs need the same fps.
+        self.kill_while_comparing(["geometry", "vertex", "shadow", "fragment"], *moving, recorded=["--fps", "12"])
+        self.ended(self.run_frames(self.compared, *moving, "--fps", "12", "--set", "geometry.speed=1.05", "--out", os.path.join(self.folder, "control", "p_%04d.rgba"), frames=3))
+        count, bright = self.bright_pictures("control")
+        self.assertEqual((count, len(bright)), (3, 2))   # the pose of frame 0 does not depend on the speed
+
+    def test_the_comparison_stays_black_while_every_stage_is_killed(self):
+        self.kill_while_comparing(STAGES)
         self.ended(self.run_frames(self.changed, "--out", os.path.join(self.folder, "control", "p_%04d.rgba"), frames=3))
         count, bright = self.bright_pictures("control")
         self.assertEqual((count, len(bright)), (3, 2))   # frame 0 does not depend on the spin

@@ -1,5 +1,5 @@
-"""looks.toml on a GPU and on the CPU: equal pictures, also while the stages on the GPU are killed; then frames per second of
-the GPU. looks_gpu.py PROGRAMS [--device cuda:0] [--frames 120] [--speed-frames 2000] [--size 1280x720]
+"""looks.toml on a GPU and on the CPU: equal pictures, also while the stages on the GPU are killed, and also of a mesh that
+moves (nodes, a skin, morph targets); then frames per second of the GPU. looks_gpu.py PROGRAMS [--device cuda:0] [--frames 120] [--speed-frames 2000] [--size 1280x720]
 
 Exit code 77 with the reason: no GPU."""
 import argparse
@@ -12,6 +12,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.path.insert(0, os.path.join(HERE, "..", "stages", "assets"))
+from moving_model import write_moving_model  # noqa: E402
 from processes import end_process, require_gpu, wait_for  # noqa: E402
 
 LOOKS = os.path.join(HERE, "..", "..", "pipelines", "looks.toml")
@@ -55,13 +57,19 @@ def main():
     folder = tempfile.mkdtemp(prefix="carousel-looks-gpu-")
     try:
         runs = Runs(a.programs, a.size, folder)
-        expected = runs.run("cpu", a.frames)["image_hash"]
-        for kills in (False, True):
-            report = runs.run(a.device, a.frames, kills, ("--fps", "10") if kills else ())
-            if [report["image_hash"], report["lost"], report["repeated"], report["torn"]] != [expected, 0, 0, 0]:
-                sys.exit(f"the pictures of {a.device} (kills: {kills}) differ from those of the CPU: {report['image_hash']}, {expected}")
-            if kills and report["restarts"] < len(STAGES):
-                sys.exit(f"only {report['restarts']} restarts of {len(STAGES)} killed stages")
+        model = os.path.join(folder, "moving.gltf")
+        write_moving_model(model)
+        # The time of a frame of the moving mesh is its number / fps, so all runs have the same fps.
+        moving = ("--set", f"geometry.mesh={model}", "--fps", "10")
+        for scene, always in (("looks.toml", ()), ("the moving mesh", moving)):
+            expected = runs.run("cpu", a.frames, options=always)["image_hash"]
+            for kills in (False, True):
+                report = runs.run(a.device, a.frames, kills, always or (("--fps", "10") if kills else ()))
+                if [report["image_hash"], report["lost"], report["repeated"], report["torn"]] != [expected, 0, 0, 0]:
+                    sys.exit(f"the pictures of {scene} on {a.device} (kills: {kills}) differ from those of the CPU: "
+                             f"{report['image_hash']}, {expected}")
+                if kills and report["restarts"] < len(STAGES):
+                    sys.exit(f"only {report['restarts']} restarts of {len(STAGES)} killed stages")
         if a.speed_frames > 0:
             for isolation in ("process", "mps"):
                 report = runs.run(a.device, a.speed_frames, options=("--set", f"isolation={isolation}"))
