@@ -60,15 +60,28 @@ struct chain::seat {
         u32 metadata_bytes = 0;
     };
     std::vector<made_frame> frames;  // chain::place_ is the index of the current element
+    /// The states of the last frames, and the zeros before the first one.
+    struct kept_state {
+        std::unique_ptr<device::mapping> memory;
+        std::optional<u64> frame_number;  // empty: no frame has made it
+    };
+    frame_format state_format;
+    std::vector<kept_state> states;
+    std::size_t newest_state = 0;
 };
 
 /// An output of a stage: "fork" is the first output, "fork.square" the output of that name.
 struct chain::made_output {
     seat* of;
     std::size_t output, place;
-    [[nodiscard]] const frame_format& format() const { return of->description.outputs[output]; }
+    bool is_state = false;
+    [[nodiscard]] const frame_format& format() const {
+        return is_state ? of->state_format : of->description.outputs[output];
+    }
     [[nodiscard]] seat::made_frame& made() const { return of->frames.at(place); }
-    [[nodiscard]] std::byte* data() const { return made().slots.at(output)->data(); }
+    [[nodiscard]] std::byte* data() const {
+        return is_state ? of->states.at(of->newest_state).memory->data() : made().slots.at(output)->data();
+    }
     [[nodiscard]] shm::used_extents& used() const { return made().used[output]; }
     [[nodiscard]] output_payload payload() const {
         return output < made().slots.size() ? output_payload(data(), &format(), &used()) : output_payload();
@@ -166,6 +179,21 @@ public:
     [[nodiscard]] std::size_t output_index(std::string_view name) const override {
         return carousel::output_index(seat_.description.outputs, name);
     }
+    // Called in process() alone: see process().
+    [[nodiscard]] frame_state state() const override {
+        if (!in_process_ || seat_.states.empty()) return frame::state();
+        const seat::kept_state& before = seat_.states[previous_state_];
+        return {{before.memory->data(), &seat_.state_format},
+                {seat_.states[seat_.newest_state].memory->data(), &seat_.state_format},
+                !before.frame_number,
+                false};
+    }
+    void process() {
+        if (!seat_.states.empty()) begin_state();
+        in_process_ = true;
+        detail::call_process(*seat_.object, *this);
+        in_process_ = false;
+    }
     [[nodiscard]] u32 lane() const noexcept override {
         return static_cast<u32>(made_.frame_number % chain_.options_.in_flight);
     }
@@ -192,9 +220,23 @@ public:
     }
 
 private:
+    // A frame that is run again continues from the state from which it was made before.
+    void begin_state() {
+        const std::size_t all = seat_.states.size();
+        if (seat_.states[seat_.newest_state].frame_number == made_.frame_number) {
+            previous_state_ = (seat_.newest_state + all - 1) % all;
+            return;
+        }
+        previous_state_ = seat_.newest_state;
+        seat_.newest_state = (seat_.newest_state + 1) % all;
+        seat_.states[seat_.newest_state].frame_number = made_.frame_number;
+    }
+
     chain& chain_;
     seat& seat_;
     seat::made_frame& made_;
+    std::size_t previous_state_ = 0;
+    bool in_process_ = false;
     std::span<const std::byte> parameters_;
     mutable std::vector<std::byte> initial_;
     std::vector<ring::frame_facts> sampled_frames_;
@@ -218,6 +260,8 @@ chain::made_output chain::find_ring(const std::string& name) {
     const std::size_t dot = name.find('.');
     seat& s = find(name.substr(0, dot));
     if (s.description.outputs.empty()) throw config_error(fmt::format("stage \"{}\" has no output", s.name));
+    if (dot != std::string::npos && !s.description.state.empty() && name.substr(dot + 1) == state_output)
+        return {&s, 0, place_, true};
     return {&s,
             dot == std::string::npos
                 ? 0
@@ -244,6 +288,14 @@ void chain::make_room(std::size_t frames) {
     }
 }
 
+// One state more than frames in flight: the one before the first of them.
+void chain::make_states(seat& s) {
+    if (s.description.state.empty()) return;
+    const u64 bytes = s.state_format.lay_out();
+    while (s.states.size() < options_.in_flight + 1)
+        s.states.push_back({world_->device->allocate(bytes), std::nullopt});
+}
+
 description& chain::add(const std::string& name, std::unique_ptr<stage> object,
                         const std::string& settings_json, const std::vector<std::string>& inputs,
                         const std::vector<std::string>& sampled) {
@@ -254,34 +306,56 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
     s->settings = settings::from_json(settings_json);
     s->inputs = inputs;
     s->sampled = sampled;
+    configure(*s);
+    seats_.push_back(std::move(s));
+    return seats_.back()->description;
+}
+
+void chain::configure(seat& s) {
     const bool cuda = options_.device.kind == device_kind::cuda;
-    configuration with{.stage = name,
+    configuration with{.stage = s.name,
                        .width = options_.width,
                        .height = options_.height,
-                       .settings = &s->settings,
+                       .settings = &s.settings,
                        .inputs = {},
                        .fps = options_.fps,
                        .device = cuda ? fmt::format("cuda:{}", options_.device.ordinal) : "cpu",
                        .folder = options_.folder};
-    for (const std::string& input : inputs) {
+    for (const std::string& input : s.inputs) {
         if (find(input.substr(0, input.find('.'))).description.outputs.empty())
-            throw config_error(fmt::format("stage {} reads \"{}\", which has no output", name, input));
+            throw config_error(fmt::format("stage {} reads \"{}\", which has no output", s.name, input));
         with.inputs.push_back({input, find_ring(input).format()});
     }
-    for (const std::string& one : sampled) with.sampled.push_back({one, find_ring(one).format()});
-    s->description = s->object->configure(with);
-    if (!sampled.empty() && !s->description.accepts_sampled_inputs)
+    for (const std::string& one : s.sampled) with.sampled.push_back({one, find_ring(one).format()});
+    s.description = s.object->configure(with);
+    if (!s.sampled.empty() && !s.description.accepts_sampled_inputs)
         throw config_error(
             fmt::format("stage {} is added with sampled inputs but accepts none: set accepts_sampled_inputs "
                         "= true in configure() if frame::sampled() is used",
+                        s.name));
+    s.settings.refuse_unread();
+    check_reads(s.description, with);
+    if (s.description.parameters) s.description.parameters.check();
+    check_outputs(s.description);
+    for (output_description& o : s.description.outputs) (void)o.lay_out();
+    if (!s.description.state.empty()) s.state_format = all_outputs(s.description).back();
+}
+
+void chain::kill_and_restart(const std::string& name, std::unique_ptr<stage> fresh) {
+    require(true, "kill_and_restart()");
+    seat& s = find(name);
+    if (!s.object)
+        throw config_error(fmt::format("\"{}\" is a stand-in, which has no process to kill", name));
+    world_->work->drain();
+    const std::vector<output_description> before = all_outputs(s.description);
+    s.object = std::move(fresh);
+    configure(s);
+    if (all_outputs(s.description) != before)
+        throw config_error(
+            fmt::format("the new object of stage {} writes other outputs, or another state, "
+                        "than the one that it replaces",
                         name));
-    s->settings.refuse_unread();
-    check_reads(s->description, with);
-    if (s->description.parameters) s->description.parameters.check();
-    check_outputs(s->description);
-    for (output_description& o : s->description.outputs) (void)o.lay_out();
-    seats_.push_back(std::move(s));
-    return seats_.back()->description;
+    s.object->prepare(*world_);
 }
 
 void chain::provide(const std::string& name, std::vector<output_description> outputs) {
@@ -319,6 +393,7 @@ void chain::prepare() {
     }
     for (auto& s : seats_) {
         if (!s->object) continue;
+        make_states(*s);
         s->object->prepare(*world_);
         if (s->description.outputs.empty())
             s->ledger = std::make_unique<telemetry::ledger_writer>(
@@ -334,7 +409,7 @@ void chain::run_with(u64 frame_number, std::span<const std::byte> parameters) {
         if (!s->object) continue;
         chain_frame f(*this, *s, frame_number, parameters, "");
         f.take_carried();
-        detail::call_process(*s->object, f);
+        f.process();
         if (ended_) break;  // the frame doesn't exist, so no stage downstream gets it
         s->newest = frame_number;
         if (s->object->commits_on_host()) {
@@ -367,7 +442,7 @@ void chain::run_in_flight(u64 first, u32 frames, const std::function<void(u64)>&
             all.push_back(
                 std::make_unique<chain_frame>(*this, *s, first + k, std::span<const std::byte>(), ""));
             all.back()->take_carried();
-            detail::call_process(*s->object, *all.back());
+            all.back()->process();
             s->newest = first + k;
         });
         world_->work->drain();

@@ -12,7 +12,8 @@
 //   c.read<u8>("negative", "color");
 //
 // In all functions that take the name of a ring, "fork" means the first output of the stage fork, and
-// "fork.square" means its output named square. A sampled input (the key `sampled`) is the newest frame of an
+// "fork.square" means its output named square; "fork.state" means its state (description::state) after the
+// last frame. A sampled input (the key `sampled`) is the newest frame of an
 // earlier stage, or of a stand-in for which newest() has been called.
 //
 // Throws the exceptions of the stages; carousel::error for a wrong name, type or size.
@@ -98,6 +99,11 @@ public:
     /// the option in_flight. fill(frame_number) is called before each frame to fill the stand-ins. Afterwards
     /// read() returns the planes of the first frame.
     void run_in_flight(u64 first, u32 frames, const std::function<void(u64 frame_number)>& fill = {});
+    /// Replaces the object of a stage, as a run does when its process is killed: what the old object
+    /// remembers is lost, and the states that description::state declares are kept. The next call of run()
+    /// may be for the next frame, or for the last one again, which then has the same previous state. Throws
+    /// config_error if the new object describes other outputs or another state.
+    void kill_and_restart(const std::string& name, std::unique_ptr<stage> fresh);
     /// Returns the hash that finish() of a stage last passed to frame::set_hash() for that frame, or nullopt.
     [[nodiscard]] std::optional<u64> hash(const std::string& name, u64 frame_number);
     /// Runs the frame as a tombstone: the sinks' ledgers record it, and finish() is called for it in stages
@@ -147,6 +153,8 @@ private:
 
     void require(bool prepared, const char* call) const;
     void make_room(std::size_t frames);
+    void make_states(seat& s);
+    void configure(seat& s);
 
     chain_options options_;
     std::unique_ptr<world> world_;
