@@ -76,11 +76,23 @@ std::shared_ptr<frame_object> frame_object::sampled(const std::string& name) {
 
 // An input's planes have the used extents of this frame as their shape.
 void frame_object::add_input(const input_payload& planes, const std::string& stage, bool writable) {
-    inputs_.push_back({stage, {}});
-    if (!planes) return;
+    inputs_.push_back(planes_of(planes, stage, writable));
+}
+
+payload_object frame_object::planes_of(const input_payload& planes, const std::string& name,
+                                       bool writable) const {
+    payload_object out{name, {}};
+    if (!planes) return out;
     for (const ring::plane& each : planes.format().planes)
-        inputs_.back().planes.push_back(std::make_shared<plane_object>(
+        out.planes.push_back(std::make_shared<plane_object>(
             lease_, const_cast<std::byte*>(planes.slot()) + each.offset, planes.in_use(each.name), writable));
+    return out;
+}
+
+void frame_object::add_state(const frame_state& s) {
+    previous_state_ = planes_of(s.previous(), "state", false);
+    next_state_ = planes_of(s.next(), "state", true);
+    first_state_ = s.first();
 }
 
 void frame_object::add_output(const output_payload& planes, const std::string& name) {
@@ -174,6 +186,8 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
         if (auto plane = input.find(name)) found.push_back(std::move(plane));
     const bool is_input = !found.empty();
     if (!is_input) found = written_as(name);
+    if (auto plane = previous_state_.find(name)) return plane;
+    if (auto plane = name.starts_with("out_") ? next_state_.find(name.substr(4)) : nullptr) return plane;
     if (found.size() == 1) return found.front();
     std::vector<std::string> names;
     for (const payload_object& input : inputs_)
@@ -249,6 +263,8 @@ std::string frame_object::outlived() const {
         if (std::string name = f ? f->outlived() : ""; !name.empty()) return name;
     for (const payload_object& output : outputs_)
         if (std::string name = plane_in_use(output); !name.empty()) return name;
+    for (const payload_object* const state : {&previous_state_, &next_state_})
+        if (std::string name = plane_in_use(*state); !name.empty()) return name;
     return "";
 }
 
@@ -283,6 +299,9 @@ void bind_frame(py::module_& m) {
         .def_property_readonly("tombstone_reason", &frame_object::tombstone_reason,
                                "Not empty in finish() of a tombstone frame: the frame was given up and has "
                                "no planes. Only a stage with wants_tombstones=True receives it.")
+        .def_property_readonly("first_state", &frame_object::first_state,
+                               "True in a stage with state if there is no state before this frame, so that "
+                               "its planes are zeros.")
         .def_property_readonly(
             "local", &frame_object::local,
             "An object that belongs to this frame only, with attributes of any name, passed from process() "

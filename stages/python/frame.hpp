@@ -74,6 +74,11 @@ public:
     void store_local_in(py::object* place) noexcept { local_ = place; }
     [[nodiscard]] const std::vector<payload_object>& inputs() const noexcept { return inputs_; }
     [[nodiscard]] const std::vector<payload_object>& outputs() const noexcept { return outputs_; }
+    /// Adds the states before and after this frame; for a frame in process() of a stage with state.
+    void add_state(const frame_state& s);
+    [[nodiscard]] const payload_object& previous_state() const noexcept { return previous_state_; }
+    [[nodiscard]] const payload_object& next_state() const noexcept { return next_state_; }
+    [[nodiscard]] bool first_state() const noexcept { return first_state_; }
     /// Returns the plane of that name: an input's plane, or, for "out", "out_PLANE", "out_OUTPUT" and
     /// "out_OUTPUT_PLANE", an output's plane, by the same rules as for arguments
     /// (package/carousel/_outputs.py). Throws key_error.
@@ -106,6 +111,8 @@ protected:
     void require_not_ended(const char* what) const;
     void add_input(const input_payload& planes, const std::string& stage, bool writable = false);
     void add_output(const output_payload& planes, const std::string& name);
+    [[nodiscard]] payload_object planes_of(const input_payload& planes, const std::string& name,
+                                           bool writable) const;
     [[nodiscard]] std::vector<std::shared_ptr<plane_object>> written_as(const std::string& argument) const;
 
     frame* of_ = nullptr;          ///< null for a frame of a port, a copy, or a frame that has ended
@@ -120,6 +127,8 @@ protected:
     std::shared_ptr<run_parameters> run_;
     std::vector<std::byte> port_parameters_;
     std::vector<payload_object> inputs_, outputs_;
+    payload_object previous_state_, next_state_;  ///< without planes: the stage has no state
+    bool first_state_ = false;
     std::map<std::string, std::shared_ptr<frame_object>>
         sampled_frames_;  ///< the sampled frames requested so far, by name
 };

@@ -39,6 +39,8 @@ description description_from(const py::dict& d) {
         const auto [name, format] = each.cast<std::pair<std::string, std::string>>();
         out.outputs.emplace_back(name, frame_format::from_json(format));
     }
+    if (const auto state = d["state"].cast<std::string>(); !state.empty())
+        out.state = frame_format::from_json(state).planes;
     out.device = runs_on_named(d["device"].cast<std::string>(), runs_on::any);
     out.ends = d["ends"].cast<bool>();
     out.accepts_sampled_inputs = d["accepts_sampled_inputs"].cast<bool>();
@@ -87,6 +89,7 @@ description python_stage::configure(const configuration& with) {
         picks_ = d["picks"].cast<decltype(picks_)>();
         description described = description_from(d);
         writable_inputs_ = described.writable_inputs;
+        has_state_ = !described.state.empty();
         outputs_.clear();
         for (const output_description& o : described.outputs) outputs_.push_back(o.name);
         return described;
@@ -128,6 +131,8 @@ py::tuple python_stage::arguments(const std::shared_ptr<frame_object>& f) const 
         const auto& [what, index, plane] = picks_[k];
         if (what == "frame")
             words[k] = f;
+        else if (what == "previous" || what == "next")
+            words[k] = (what == "next" ? f->next_state() : f->previous_state()).planes.at(plane);
         else
             words[k] = (what == "output" ? f->outputs() : f->inputs()).at(index).planes.at(plane);
     }
@@ -146,6 +151,15 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     frame_lease->stream = gpu_ >= 0 ? f.queue().native_stream() : nullptr;
     const auto seen = std::make_shared<frame_object>(f, frame_lease, inputs_, outputs_, env_->parameters(),
                                                      writable_inputs_);
+    if (enqueues && has_state_) {
+        // The function may use streams that are not ordered after the frame's: the work on the frame before,
+        // which writes the state that this frame reads, must be complete.
+        if (gpu_ >= 0) {
+            const py::gil_scoped_release released;
+            f.queue().drain();
+        }
+        seen->add_state(f.state());
+    }
     py::object& local = locals_.at(f.lane());
     if (enqueues || !f.tombstone_reason().empty())
         local = py::object();  // for a tombstone, process() was

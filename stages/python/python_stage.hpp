@@ -56,8 +56,9 @@ private:
     std::string stage_;  ///< the stage's name in the pipeline file
     environment* env_ = nullptr;
     int gpu_ = -1;
-    std::vector<std::string> inputs_;   ///< the producers' names
-    bool writable_inputs_ = false;      ///< true if the stage has requested to write to its inputs
+    std::vector<std::string> inputs_;  ///< the producers' names
+    bool writable_inputs_ = false;     ///< true if the stage has requested to write to its inputs
+    bool has_state_ = false;
     std::vector<std::string> outputs_;  ///< names of the stage's outputs; "": an output without a name
     /// For each argument, its plane: ("input" or "output", the index of that input or output, the index of
     /// the plane), or ("frame", 0, 0).

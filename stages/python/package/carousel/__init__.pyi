@@ -108,6 +108,9 @@ class Frame:
         """Not empty in finish() of a tombstone frame: the frame was given up and has no planes. Only a stage with wants_tombstones=True
         receives it."""
     @property
+    def first_state(self) -> bool:
+        """True in a stage with state if there is no state before this frame, so that its planes are zeros."""
+    @property
     def local(self) -> Any:
         """An object that belongs to this frame only, with attributes of any name, passed from process() to finish(). Attributes of self may
         belong to another frame by then."""
@@ -317,11 +320,13 @@ _Format = like | image | Mapping[str, "str | PlaneFormat"]
 
 _Output = _Format | Callable[[Configuration], _Format | None] | None
 
+_State = Mapping[str, str | PlaneFormat] | Callable[[Configuration], Mapping[str, str | PlaneFormat]] | None
 _Outputs = Mapping[str, _Format] | Callable[[Configuration], Mapping[str, _Format]] | None
 
 @overload
 def stage(target: Callable[..., Any], *, output: _Output = None, outputs: _Outputs = None, device: str = "any",
-          ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False) -> Stage:
+          ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False,
+          state: _State = None) -> Stage:
     """Makes a stage of a function, or of a class with process(self, ...) if it has state to prepare.
 
     Positional arguments are the frame's planes by name: frame (the frame itself), color (a plane of an input), out (the output's only
@@ -337,13 +342,17 @@ def stage(target: Callable[..., Any], *, output: _Output = None, outputs: _Outpu
     of its inputs can be written, for a library that requires writable memory; other readers of that frame see the changes, and the run's
     plan reports the inputs as unguarded. reads: planes that are read as frame["color"], so that `carousel validate` checks them as it
     checks arguments. wants_tombstones: finish() is also called for frames that were abandoned, here or upstream
-    (frame.tombstone_reason), which have no planes.
+    (frame.tombstone_reason), which have no planes. state: planes that the stage remembers from frame to frame,
+    {"history": "f32[height, width, 4]"}, or a function of the Configuration. The argument history is then the plane as the frame before
+    has left it, read-only, and out_history the plane as this frame leaves it, which must be written as a whole. They are committed with
+    the frame, so a killed stage continues from them. The first frame gets zeros (frame.first_state).
 
     finish() of a frame runs after process() of later frames. Data that finish() needs of its own frame must be kept in frame.local, not
     in self."""
 @overload
 def stage(target: None = None, *, output: _Output = None, outputs: _Outputs = None, device: str = "any",
-          ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False) -> Callable[[Callable[..., Any]], Stage]: ...
+          ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False,
+          state: _State = None) -> Callable[[Callable[..., Any]], Stage]: ...
 
 class Pipeline:
     """A pipeline, read from a file, Pipeline("demo.toml"), or built in Python, Pipeline(stages=[...]). start() and run() run it.

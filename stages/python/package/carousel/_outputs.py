@@ -99,6 +99,17 @@ def formats_of(output, outputs, owner, config, inputs):
     return found
 
 
+def state_of(state, owner, config):
+    """Returns the format of a stage's state as JSON; "": it has none."""
+    state = _of_configuration(state, config)
+    if state is None:
+        return ""
+    if not isinstance(state, dict) or not state:
+        raise ConfigError(f"{owner}: state={state!r}; expected a dict of planes, e.g. {{\"history\": \"f32[height, width, 4]\"}}")
+    planes = [_plane_from(text, owner, plane, config) for plane, text in state.items()]
+    return _carousel._lay_out(json.dumps({"type": "state", "planes": planes, "constants": {}}))
+
+
 def _of_configuration(output, config):
     return output(config) if callable(output) and output is not like and output is not image else output
 

@@ -7,7 +7,7 @@ import typing
 
 from ._carousel import ConfigError
 from ._errors import SettingsError
-from ._outputs import arguments_of, formats_of, planes_of, spelled
+from ._outputs import arguments_of, formats_of, planes_of, spelled, state_of
 
 loading = ""   # the file that carousel_stage.py is loading; "": it is loading none
 
@@ -137,8 +137,8 @@ class Stage:
     """A function or a class as a stage. The object can still be called like the function or class itself, with arrays instead of
     planes."""
 
-    def __init__(self, target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones):
-        self.target, self.output, self.outputs, self.device, self.ends = target, output, outputs, device, ends
+    def __init__(self, target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones, state):
+        self.target, self.output, self.outputs, self.device, self.ends, self.state = target, output, outputs, device, ends, state
         self.writable_inputs, self.reads, self.wants_tombstones = writable_inputs, tuple(reads), wants_tombstones
         self.name, self.module, self.__doc__ = target.__name__, target.__module__, target.__doc__
         self.is_class = inspect.isclass(target)
@@ -167,7 +167,8 @@ class Stage:
                 f"{self.output if self.outputs is None else self.outputs!r}>")
 
 
-def stage(target=None, *, output=None, outputs=None, device="any", ends=False, writable_inputs=False, reads=(), wants_tombstones=False):
+def stage(target=None, *, output=None, outputs=None, device="any", ends=False, writable_inputs=False, reads=(), wants_tombstones=False,
+          state=None):
     """Makes a stage of a function, or of a class with process(self, ...) if it has state to prepare.
 
     Positional arguments are the frame's planes by name: frame (the frame itself), color (a plane of an input), out (the output's only
@@ -183,15 +184,18 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False, w
     writable_inputs: the planes of its inputs can be written, for a library that requires writable memory; other readers of that frame
     see the changes, and the run's plan reports the inputs as unguarded. reads: planes that are read as frame["color"], so that
     `carousel validate` checks them as it checks arguments. wants_tombstones: finish() is also called for frames that were abandoned,
-    here or upstream (frame.tombstone_reason), which have no planes.
+    here or upstream (frame.tombstone_reason), which have no planes. state: planes that the stage remembers from frame to frame,
+    {"history": "f32[height, width, 4]"}, or a function of the Configuration. The argument history is then the plane as the frame before
+    has left it, read-only, and out_history the plane as this frame leaves it, which must be written as a whole. They are committed with
+    the frame, so a killed stage continues from them. The first frame gets zeros (frame.first_state).
 
     finish() of a frame runs after process() of later frames. Data that finish() needs of its own frame must
     be kept in frame.local, not in self.
     """
     if target is None:
         return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends, writable_inputs=writable_inputs,
-                                 reads=reads, wants_tombstones=wants_tombstones)
-    return Stage(target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones)
+                                 reads=reads, wants_tombstones=wants_tombstones, state=state)
+    return Stage(target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones, state)
 
 
 class Adapter:
@@ -206,9 +210,12 @@ class Adapter:
         config._set_values(planes_of(inputs), dict(self.values))
         outputs = formats_of(self.stage.output, self.stage.outputs, self.stage.name, config, inputs)
         written = [(name, [p["name"] for p in json.loads(form)["planes"]]) for name, form in outputs]
-        picks = [self.pick(name, inputs, written) for name in self.stage.arguments]
+        state = state_of(self.stage.state, self.stage.name, config)
+        remembered = [p["name"] for p in json.loads(state)["planes"]] if state else []
+        picks = [self.pick(name, inputs, written, remembered) for name in self.stage.arguments]
         self.require_writers(picks, written)
-        return {"outputs": outputs, "device": self.stage.device, "ends": self.stage.ends, "picks": picks,
+        self.require_state_writers(picks, remembered)
+        return {"outputs": outputs, "state": state, "device": self.stage.device, "ends": self.stage.ends, "picks": picks,
                 "writable_inputs": self.stage.writable_inputs, "wants_tombstones": self.stage.wants_tombstones,
                 "reads": [(name, self.input_with(name, inputs)) for name in self.stage.reads],
                 "accepts_sampled_inputs": "frame" in self.stage.arguments or self.finishes}   # only by frame.sampled()
@@ -219,11 +226,14 @@ class Adapter:
         runner then reports."""
         return next((k for k, (_, form) in enumerate(inputs) if any(plane["name"] == name for plane in form["planes"])), 0)
 
-    def pick(self, name, inputs, written):
-        """Returns the plane of an argument: ("input" or "output", the index of that input or output, the index of the plane), or ("frame",
-        0, 0)."""
+    def pick(self, name, inputs, written, remembered):
+        """Returns the plane of an argument: ("input" or "output", the index of that input or output, the index of the plane), ("previous" or
+        "next", 0, the index of the state's plane), or ("frame", 0, 0)."""
         if name == "frame":
             return "frame", 0, 0
+        for p, plane in enumerate(remembered):
+            if name in (plane, f"out_{plane}"):
+                return "previous" if name == plane else "next", 0, p
         there = [(k, p, source, plane["name"]) for k, (source, form) in enumerate(inputs) for p, plane in enumerate(form["planes"])]
         found = [("input", k, p) for k, p, source, plane in there if name in (plane, f"{spelled(source)}_{plane}")]
         to_write = arguments_of(written)
@@ -231,7 +241,8 @@ class Adapter:
         if len(found) == 1:
             return found[0]
         known = ["frame"] + [f"{spelled(source)}_{plane}" if len(inputs) > 1 else plane for _, _, source, plane in there] + \
-            [each for each, planes in to_write.items() if len(planes) == 1]
+            [each for each, planes in to_write.items() if len(planes) == 1] + \
+            [each for plane in remembered for each in (plane, f"out_{plane}")]
         why = "is not a plane here" if not found else f"is a plane of {len(found)} {found[0][0]}s"
         raise ConfigError(f"{self.words()}: the argument {name} {why}; there are {', '.join(known)} (settings are keyword arguments, after *)")
 
@@ -247,6 +258,12 @@ class Adapter:
                 can = [argument for argument, of in arguments_of(written).items() if [o for o, _ in of] == [k]]
                 raise ConfigError(f"{self.words()}: no argument writes {f'the output {name!r}' if name else 'the output'}; add "
                                   f"{' or '.join(can)} or frame")
+
+    def require_state_writers(self, picks, remembered):
+        """Raises an error for a plane of the state that no argument writes: the next frame would continue from the slot's old content."""
+        for p, plane in enumerate(remembered):
+            if not any(pick[0] == "frame" or pick == ("next", 0, p) for pick in picks):
+                raise ConfigError(f"{self.words()}: no argument writes the plane {plane!r} of the state; add out_{plane} or frame")
 
     def words(self):
         return f"{self.stage.name}({', '.join(self.stage.arguments)})"
