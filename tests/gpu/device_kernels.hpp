@@ -12,6 +12,10 @@ enum class device_fault : u8 { illegal, trap, misaligned, endless };
 void enqueue_number(void* stream, u64* out, const u64* in, u64 frame_number);
 /// The same in a launch that can be part of a graph, with N blocks, one of which causes the fault.
 void launch_number(device::queue& q, u64* out, const u64* in, u64 frame_number, u32 blocks);
+/// N words, each a hash of the word before it and of *in (or of sequence * 1000), and one of them into *out,
+/// with the number of words that differ from it added. Can be part of a graph.
+void launch_remember(device::queue& q, u64* after, const u64* before, u64* out, const u64* in,
+                     u64 frame_number, u64 words);
 /// `value` into N elements.
 void enqueue_words(void* stream, u64* out, u64 value, u64 elements);
 /// One word, by any thread and outside of any queue; it is written when this returns.

@@ -10,6 +10,8 @@
 //   same_work  it declares that its work is equal for every frame [false]
 //   changes_at from that frame on it is not [-1: it is]
 //   finishers  N threads call its finish(), in which it has nothing to do [0: it has none]
+//   remembers  N words, each a running hash of all frames, as its state; its output is one of them [0: none]
+//   scratch    these words are in memory of its own instead, for comparison of the time [false]
 //   wild_write_at  frame at which its finish() writes beyond its slot, in its first die_incarnations
 //   incarnations [-1: none]
 #include <map>
@@ -44,7 +46,10 @@ public:
         changes_at_ = s.integer("changes_at", -1, -1, 1'000'000);
         finishers_ = s.integer("finishers", 0, 0, 8);
         wild_write_at_ = s.integer("wild_write_at", -1, -1, 1'000'000);
+        words_ = static_cast<u64>(s.integer("remembers", 0, 0, 100'000'000));
+        scratch_ = s.flag("scratch", false);
         carousel::description d;
+        if (words_ > 0 && !scratch_) d.state = {{"hash", element::u64_, {words_}}};
         if (finishers_ > 0) d.finish_threads = static_cast<u32>(finishers_);
         d.ends = source_ && ends_at_ >= 0;
         d.same_work = same_work_;
@@ -57,6 +62,7 @@ public:
         env_ = &env;
         seen_ = env.context().allocate_host(sizeof(u64) * env.in_flight());
         word_ = env.context().allocate(sizeof(u64) * 2);
+        if (scratch_) memory_ = env.context().allocate(sizeof(u64) * 2 * words_);
     }
 
     void process(carousel::frame& f) override {
@@ -69,7 +75,9 @@ public:
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
         u64* out =
             sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>("value").data();
-        if (same_work_) {
+        if (words_ > 0) {
+            launch_remember(f.queue(), next(f), previous(f), out, in, f.frame_number(), words_);
+        } else if (same_work_) {
             launch_number(f.queue(), out, in, f.frame_number(), changes_at_ >= 0 && n >= changes_at_ ? 2 : 1);
         } else {
             enqueue_number(stream, out, in, f.frame_number());
@@ -84,6 +92,15 @@ public:
     }
 
 private:
+    [[nodiscard]] const u64* previous(const carousel::frame& f) const {
+        if (!scratch_) return f.state().previous().plane<const u64>("hash").data();
+        return reinterpret_cast<const u64*>(memory_->data()) + (f.frame_number() + 1) % 2 * words_;
+    }
+    [[nodiscard]] u64* next(const carousel::frame& f) const {
+        if (!scratch_) return f.state().next().plane<u64>("hash").data();
+        return reinterpret_cast<u64*>(memory_->data()) + f.frame_number() % 2 * words_;
+    }
+
     void wild_write(carousel::frame& f) const {
         if (static_cast<i64>(f.frame_number()) != wild_write_at_ ||
             static_cast<i64>(env_->epoch()) > die_incarnations_)
@@ -108,7 +125,9 @@ private:
     i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_incarnations_ = 0, ends_at_ = -1, changes_at_ = -1,
         finishers_ = 0, wild_write_at_ = -1;
     const carousel::environment* env_ = nullptr;
-    std::unique_ptr<device::mapping> seen_, word_;
+    u64 words_ = 0;
+    bool scratch_ = false;
+    std::unique_ptr<device::mapping> seen_, word_, memory_;
 };
 
 }  // namespace carousel::test

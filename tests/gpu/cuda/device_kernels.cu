@@ -13,6 +13,23 @@ __global__ void make_number(u64* out, const u64* in, u64 frame_number) {
     *out = in != nullptr ? *in * 3 + 1 : frame_number * 1000;
 }
 
+__global__ void remember(u64* after, const u64* before, u64* out, const u64* in, u64 frame_number,
+                         u64 words) {
+    const u64 value = in != nullptr ? *in : frame_number * 1000;
+    for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < words; k += gridDim.x * blockDim.x) {
+        const u64 mixed = (before[k] ^ value) * 0x9E37'79B9'7F4A'7C15ULL;
+        after[k] = mixed << 29 | mixed >> 35;
+        if (k == 0) *out = after[k];
+    }
+}
+
+__global__ void count_others(u64* out, const u64* after, u64 words) {
+    unsigned long long others = 0;
+    for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < words; k += gridDim.x * blockDim.x)
+        others += after[k] != after[0] ? 1 : 0;
+    if (others != 0) atomicAdd(reinterpret_cast<unsigned long long*>(out), others);
+}
+
 __global__ void fill_words(u64* out, u64 value, u64 elements) {
     for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < elements; k += gridDim.x * blockDim.x)
         out[k] = value;
@@ -65,6 +82,16 @@ void launch_number(device::queue& q, u64* out, const u64* in, u64 frame_number, 
             device::cuda::launch(q, "make_number", make_number, blocks, 1, 0, false, out, in, frame_number);
         status != cudaSuccess)
         throw cuda_error(static_cast<int>(status), cudaGetErrorString(status));
+}
+
+void launch_remember(device::queue& q, u64* after, const u64* before, u64* out, const u64* in,
+                     u64 frame_number, u64 words) {
+    cudaError_t status = device::cuda::launch(q, "remember", remember, 256, 256, 0, false, after, before, out,
+                                              in, frame_number, words);
+    if (status == cudaSuccess)
+        status = device::cuda::launch(q, "count_others", count_others, 256, 256, 0, false, out,
+                                      static_cast<const u64*>(after), words);
+    if (status != cudaSuccess) throw cuda_error(static_cast<int>(status), cudaGetErrorString(status));
 }
 
 void enqueue_words(void* stream, u64* out, u64 value, u64 elements) {

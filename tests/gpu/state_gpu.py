@@ -1,0 +1,133 @@
+"""Stages with state on a GPU (device_stage.cpp): each word of a state is a running hash of all frames, so a state that is lost,
+torn or repeated changes all numbers that follow.
+
+  kills   source and middle are killed, in time slices and under MPS, with and without graphs: the hash of a run on the CPU
+  time    device time per frame with the state, and with memory of the stage's own instead (a ring of states may cost 3 % more)
+
+state_gpu.py PROGRAMS [--parts kills,time] [--kills 100] [--words 1000000] [--seconds 4]
+
+Exit code 77 with the reason: no GPU."""
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from processes import end_process, require_gpu, wait_for  # noqa: E402
+
+
+class Runs:
+    def __init__(self, programs, folder):
+        self.programs, self.folder = os.path.abspath(programs), folder
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
+
+    def carousel(self, *words):
+        return subprocess.run([os.path.join(self.programs, "carousel"), *words], env=self.environment, capture_output=True, text=True,
+                              timeout=30, check=False)
+
+    def start(self, stage, keys, sink, isolation, options=()):
+        """Starts numbers -> middle -> sink, whose numbers and middle have these keys."""
+        file, self.report = os.path.join(self.folder, "states.toml"), os.path.join(self.folder, "report.json")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(f'[pipeline]\nname = "states"\nisolation = "{isolation}"\n')
+            for name, reads, more in (("numbers", None, keys), ("middle", "numbers", keys), ("sink", "middle", sink)):
+                inputs = f'inputs = ["{reads}"]\n' if reads else ""
+                out.write(f'[[stage]]\nname = "{name}"\nrun = "{self.programs}/{stage}"\n{inputs}{more}\n')
+        return subprocess.Popen([os.path.join(self.programs, "carousel"), "run", file, "--report", self.report, "--no-color", *options],
+                                env=self.environment, cwd=self.folder)
+
+    def finish(self, run, timeout_s=200):
+        try:
+            code = run.wait(timeout_s)
+        finally:
+            end_process(run)
+        if code != 0:
+            sys.exit(f"the run ended with exit code {code}")
+        with open(self.report, encoding="utf-8") as f:
+            return json.load(f)
+
+    def cpu_hash(self, frames):
+        return self.finish(self.start("carousel-test-number", "state = true", "sink = true", "process",
+                                      ("--device", "cpu", "--frames", str(frames))))["image_hash"]
+
+    def check_kills(self, isolation, kills, words, same_work):
+        keys = f"remembers = {words}\nsame_work = {str(same_work).lower()}"
+        run = self.start("carousel-test-device", keys, "sink = true", isolation)
+        seed, done, began = random.randrange(2**32), 0, time.monotonic()
+        chosen = random.Random(seed)
+        try:
+            while done < kills:
+                stage = chosen.choice(("numbers", "middle"))
+                wait_for("a stage to kill", lambda s=stage: self.carousel("kill", s).returncode == 0, 60)
+                done += 1
+                time.sleep(chosen.random() / 5)
+            wait_for("the end", lambda: self.carousel("down").returncode == 0, 60)
+        finally:
+            if run.poll() is None and done < kills:
+                end_process(run)
+        report = self.finish(run)
+        found = [report[key] for key in ("image_hash", "lost", "repeated", "torn")]
+        expected = [self.cpu_hash(report["frames"]), 0, 0, 0]
+        print(f"{isolation}, graphs {same_work}, seed {seed}: {kills} kills, {report['restarts']} restarts, {report['frames']} frames in "
+              f"{time.monotonic() - began:.0f} s: {'whole' if found == expected else 'DIFFERS'}", flush=True)
+        if found != expected:
+            sys.exit(f"found {found}, expected {expected}")
+        if report["restarts"] < kills / 2:
+            sys.exit(f"only {report['restarts']} restarts after {kills} kills")
+
+    def frame_time_ms(self, words, scratch, seconds):
+        """Time per frame of a pipeline whose stages do nothing but this."""
+        run = self.start("carousel-test-device", f"remembers = {words}\nscratch = {str(scratch).lower()}", "sink = true", "mps")
+        try:
+            wait_for("the first frames", lambda: self.frames() > 50, 60)
+            first, began = self.frames(), time.monotonic()
+            time.sleep(seconds)
+            frames, took = self.frames() - first, time.monotonic() - began
+            self.carousel("down")
+        finally:
+            if run.poll() is None:
+                run.terminate()
+        self.finish(run)
+        return 1000 * took / frames
+
+    def frames(self):
+        done = self.carousel("ps", "--json")
+        return json.loads(done.stdout)["pipeline"]["frames"] if done.returncode == 0 else 0
+
+    def compare_time(self, words, seconds):
+        pairs = [(self.frame_time_ms(words, True, seconds), self.frame_time_ms(words, False, seconds)) for _ in range(5)]
+        without, with_state = (sorted(column)[2] for column in zip(*pairs))
+        print(f"{words * 8 / 1e6:.0f} MB, medians of 5: {with_state:.3f} ms per frame with a state, {without:.3f} ms with memory of its own: "
+              f"{100 * (with_state / without - 1):+.1f} % (aim: at most 3 %)", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("programs")
+    parser.add_argument("--parts", default="kills,time")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--words", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=4)
+    a = parser.parse_args()
+    require_gpu("cuda:0")
+    folder = tempfile.mkdtemp(prefix="carousel-state-gpu-")
+    try:
+        runs = Runs(a.programs, folder)
+        if "kills" in a.parts:
+            runs.check_kills("process", a.kills, a.words, False)
+            runs.check_kills("mps", a.kills, a.words, False)
+            runs.check_kills("process", max(1, a.kills // 5), a.words, True)
+        if "time" in a.parts:
+            runs.compare_time(a.words, a.seconds)
+    finally:
+        shutil.rmtree(folder, True)
+
+
+if __name__ == "__main__":
+    main()
