@@ -20,6 +20,7 @@ constexpr const char* new_stage_footer = R"(
 Examples:
   carousel new stage blur                           on the CPU: one input picture, one output picture
   carousel new stage blur --cuda ../gpu/blur        on a GPU, with its own kernel
+  carousel new stage blur --state                   remembers from frame to frame: a moving average
   carousel new stage lidar --source                 a source with its own format, and its sink
   carousel new stage tint --python                  a function in Python, with NumPy: nothing to build
   carousel new stage tally --python --sink          a class in Python that writes a file for the user
@@ -28,7 +29,7 @@ It writes CMakeLists.txt, the class, its test, a pipeline file and a README, and
 
 struct new_stage_arguments {
     std::string name, folder;
-    bool cuda = false, source = false, sink = false, python = false;
+    bool cuda = false, source = false, sink = false, python = false, state = false;
 };
 
 /// Returns the folder in which this program's package is installed; "" if it runs from a build folder.
@@ -57,6 +58,7 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
     const char* const example = a.cuda               ? "grayscale"
                                 : a.python           ? in_python
                                 : a.source || a.sink ? "scan"
+                                : a.state            ? "average"
                                                      : "negative";
     std::vector<project_file> project = project_from(example, a.name);
     const std::string prefix = installed_prefix(), folder = a.folder.empty() ? a.name : a.folder;
@@ -114,7 +116,16 @@ command_action add_new_command(const command_parts& p) {
             "--sink", a->sink,
             "A sink that writes files; in C++, also its source [one input picture, one output picture]")
         ->excludes(cuda);
-    stage->add_flag("--python", a->python, "In Python [in C++]")->excludes(cuda)->excludes(source);
+    CLI::Option* sink = stage->get_option("--sink");
+    CLI::Option* python =
+        stage->add_flag("--python", a->python, "In Python [in C++]")->excludes(cuda)->excludes(source);
+    stage
+        ->add_flag("--state", a->state,
+                   "Remembers from frame to frame, exactly once [a function of its input alone]")
+        ->excludes(cuda)
+        ->excludes(source)
+        ->excludes(sink)
+        ->excludes(python);
     stage->footer(new_stage_footer);
     return [a](const common_words&, const cli_environment& env) { return write_new_stage(*a, env); };
 }

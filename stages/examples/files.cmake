@@ -2,6 +2,8 @@
 set(CAROUSEL_EXAMPLE_FILES
   negative/CMakeLists.txt negative/README.md negative/main.cpp negative/negative.hpp negative/negative.toml
   negative/test_negative.cpp
+  average/CMakeLists.txt average/README.md average/average.hpp average/average.toml average/main.cpp
+  average/test_average.cpp
   grayscale/CMakeLists.txt grayscale/README.md grayscale/grayscale.hpp grayscale/grayscale.toml grayscale/kernel.cu
   grayscale/kernel.hpp grayscale/main.cpp grayscale/test_grayscale.cpp
   scan/CMakeLists.txt scan/README.md scan/scan.hpp scan/scan.toml scan/scan_sink.hpp scan/scan_source.hpp

@@ -48,6 +48,9 @@ class Examples(unittest.TestCase):
     def test_the_examples_pass_their_own_tests(self):
         self.all.test_project(self.negative)
         self.all.test_project(self.scan)
+        average = self.all.copy_of_example("average")
+        self.all.build_without_toolkit(average)
+        self.all.test_project(average)
 
     def test_a_project_that_may_find_the_toolkit_is_configured_too(self):
         self.all.configure(self.all.copy_of_example("negative"))

@@ -43,7 +43,7 @@ const project_file& file_of(const std::vector<project_file>& project, const std:
     return *at;
 }
 
-const std::vector<std::string> examples = {"negative", "grayscale", "scan"};
+const std::vector<std::string> examples = {"negative", "average", "grayscale", "scan"};
 
 /// The project that the command writes with those options.
 std::map<std::string, std::string> written_by(const std::vector<std::string>& options) {
@@ -146,6 +146,8 @@ TEST_CASE("the command writes a project and prints what to do next") {
     CHECK(carousel::test::carousel({"new", "stage", "blur", w.path("empty")}).code == 0);
     CHECK(carousel::test::carousel({"new", "stage", "lidar", "--source", w.path("lidar")}).code == 0);
     CHECK(files_below(w.path("lidar")).count("lidar_source.hpp") == 1);
+    CHECK(carousel::test::carousel({"new", "stage", "smooth", "--state", w.path("smooth")}).code == 0);
+    CHECK_THAT(text_of(fs::path(w.path("smooth")) / "smooth.hpp"), contains("state.next()"));
     CHECK(carousel::test::carousel({"new", "stage", "edges", "--cuda", w.path("edges")}).code == 0);
     CHECK(files_below(w.path("edges")).count("kernel.cu") == 1);
 }

@@ -38,8 +38,8 @@ TEST_CASE("every shipped pipeline exists, has its file's name and is wired corre
         CHECK(all.back().format.is_null());
         CHECK(all.back().commits_on_host);
     }
-    for (const char* name :
-         {"demo", "mesh", "workers", "fanout", "mixed", "fused", "ipc_memory", "custom_stage", "knots"})
+    for (const char* name : {"demo", "mesh", "workers", "fanout", "mixed", "fused", "ipc_memory",
+                             "custom_stage", "knots", "history"})
         CHECK(std::count(names.begin(), names.end(), name) == 1);
     CHECK(std::count(names.begin(), names.end(), "inference") == (test::has_extras ? 1 : 0));
 }
