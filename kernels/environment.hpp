@@ -11,7 +11,7 @@ inline constexpr u32 sky_side = 64;   ///< texels per side of a level's octahedr
 inline constexpr u32 sky_pitch = sky_side + 2;  ///< with the border of one texel that filtering reads
 inline constexpr u32 split_sum_side = 32;
 
-struct environment {
+struct alignas(16) environment {
     /// The diffuse light from all directions around a normal, as the 9 coefficients per channel of spherical
     /// harmonics (Ramamoorthi and Hanrahan 2001), already multiplied by the constants of their equation 13
     /// and 1/pi.

@@ -22,7 +22,7 @@ struct light_args {
     f32 sun = 3.0F;               ///< irradiance of the directional light
     f32 occlusion_radius = 0.3F;  ///< world units; 0: no ambient occlusion
     f32 fog = 0.0F;               ///< 1 / distance at which e^-1 of a surface's light is left; 0: none
-    f32* radiance = nullptr;      ///< f32[height][width][4]; the fourth value is 1
+    f32* radiance = nullptr;      ///< f32[height][width][4], 16-byte aligned; the fourth value is 1
     u8* scratch = nullptr;        ///< u8[height][width], private to the queue
 };
 void light(device::queue& q, const light_args& args);
@@ -33,7 +33,7 @@ inline constexpr u32 bloom_levels = 5;
 [[nodiscard]] u64 post_scratch_bytes(u32 width, u32 height);
 /// Bloom, exposure, tone mapping, sRGB, anti-aliasing of edges.
 struct post_args {
-    const f32* radiance = nullptr;  ///< f32[height][width][4]
+    const f32* radiance = nullptr;  ///< f32[height][width][4], 16-byte aligned
     u8* color = nullptr;            ///< u8[height][width][4]
     u32 width = 0, height = 0;
     f32 exposure = 1.0F;

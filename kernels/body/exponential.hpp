@@ -12,7 +12,7 @@ namespace carousel::kernels::body {
 /// 2^x. Error: at most 1 unit in the last place if the result is normal, at most 1 subnormal step otherwise.
 /// Exact for whole x. Above 128: infinity; below -150: 0; NaN: NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 exp2_(f32 x) {
-    const f32 bounded = clamp_(x, -152.0F, 129.0F);  // NaN becomes -152 here, and NaN again in the last line
+    const f32 bounded = clamp_(x, -152.0F, 129.0F);  // NaN becomes -152 here, and NaN again at the end
     const i32 n = round_bounded_i32(bounded);
     const f32 f = bounded - static_cast<f32>(n);  // exact, -1/2 <= f <= 1/2
     f32 p = 1.535336188319500e-4F;
@@ -26,7 +26,10 @@ namespace carousel::kernels::body {
     const i32 half = n >> 1;
     const f32 first = float_of(static_cast<u32>(half + 127) << 23),
               second = float_of(static_cast<u32>(n - half + 127) << 23);
-    return x == x ? p * first * second : x;
+    // The choice is made between constants: GCC does not vectorise if it can move the work above into one of
+    // two alternatives.
+    const u32 not_a_number = x == x ? 0U : 0x7fc00000U;
+    return float_of(bits_of(p * first * second) | not_a_number);
 }
 
 /// log2 x = exponent + mantissa + rest, where the mantissa is x / 2^exponent - 1.
@@ -81,12 +84,8 @@ struct binary_logarithm {
 /// ln x: log2 x times ln 2. Error: at most 3 units in the last place. Special cases as log2_().
 [[nodiscard]] CAROUSEL_HD_INLINE f32 log_(f32 x) { return log2_(x) * 0.693147181F; }
 
-/// x^y for x >= 0. Relative error: at most 2^-21 (1 + |y log2 x| / 8) if the result is normal. x^0 = 1 for
-/// every x; 0^y = 0 for y > 0 and infinity for y < 0; NaN for x < 0.
-[[nodiscard]] CAROUSEL_HD_INLINE f32 pow_(f32 x, f32 y) {
-    if (y == 0.0F) return 1.0F;
-    if (!(x > 0.0F) || !is_finite(x)) return exp2_(y * log2_(x));
-    const binary_logarithm l = split_log2(x);
+/// x^y from the logarithm of x, for finite x > 0 and finite y.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 pow_of(const binary_logarithm& l, f32 y) {
     const f32 high = l.exponent + l.mantissa;
     const f32 low =
         (l.exponent - high) + l.mantissa + l.rest;  // Fast2Sum (Dekker): |exponent| > |mantissa| or 0
@@ -95,7 +94,20 @@ struct binary_logarithm {
     const f32 sum = product + rest;
     const f32 power = exp2_(sum);
     const f32 left = (product - sum) + rest;
-    return is_finite(power) && is_finite(left) ? fma_(power, left * 0.693147181F, power) : power;
+    const u32 finite = u32{is_finite(power)} & u32{is_finite(left)};
+    return finite != 0 ? fma_(power, left * 0.693147181F, power) : power;
+}
+/// x^y for x >= 0. Relative error: at most 2^-21 (1 + |y log2 x| / 8) if the result is normal. x^0 = 1 for
+/// every x; 0^y = 0 for y > 0 and infinity for y < 0; NaN for x < 0.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 pow_(f32 x, f32 y) {
+    if (y == 0.0F) return 1.0F;
+    if (!(x > 0.0F) || !is_finite(x)) return exp2_(y * log2_(x));
+    return pow_of(split_log2(x), y);
+}
+/// pow_() for finite x >= 0 and finite y > 0, without branches: for loops over vectors.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 bounded_pow(f32 x, f32 y) {
+    const f32 power = pow_of(split_log2(x), y);
+    return x > 0.0F ? power : 0.0F;
 }
 
 }  // namespace carousel::kernels::body

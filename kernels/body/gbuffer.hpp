@@ -84,25 +84,85 @@ template <typename Tables>
         pack_emission(v.emission)};
 }
 
+/// 1 / view depth; 0 for the empty key.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 depth_of(u64 key) { return float_of(~static_cast<u32>(key >> 32)); }
+
+/// 1 / view depth of the floor at a pixel, 0 if there is none or if it is hidden.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 floor_at(const surface_job& j, f32 px, f32 py, f32 depth) {
+    const f32 inverse = ray_at(j.rays, px, py).y / (j.look.floor - j.rays.eye.y);
+    const u32 shown = u32{j.look.has_floor != 0} & u32{inverse > max_(depth, 2.0e-3F)};
+    return shown != 0 ? inverse : 0.0F;
+}
+
+/// A triangle of the mesh in the picture.
+struct surface_triangle {
+    u32 instance;
+    u32 index[3];  ///< of its vertices, limited to valid ones
+    clip_vertex c[3];
+};
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 position_of(const shaded_vertex& v) {
+    return {v.position[0], v.position[1], v.position[2]};
+}
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 normal_of(const shaded_vertex& v) {
+    return {v.normal[0], v.normal[1], v.normal[2]};
+}
+/// `id` must be below the limit.
+[[nodiscard]] CAROUSEL_HD_INLINE surface_triangle surface_triangle_of(const surface_job& j, u32 id) {
+    surface_triangle t{};
+    t.instance = id / j.mesh.counts.triangle_count;
+    const u32 triangle = id - t.instance * j.mesh.counts.triangle_count;
+    const f32* const clip = j.instances[t.instance].clip;
+    for (u32 k = 0; k < 3; ++k) {
+        const u32 i = j.mesh.indices[static_cast<u64>(triangle) * 3 + k];
+        t.index[k] = i < j.mesh.counts.vertex_count ? i : 0U;
+        t.c[k] = to_clip(clip, position_of(j.mesh.vertices[t.index[k]]));
+    }
+    return t;
+}
+/// The packed normal between the normals of the three corners.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 normal_between(const barycentrics& b, const f32* model, vec3 p, vec3 q,
+                                                    vec3 r) {
+    return pack_normal(
+        normalised(turn(model, {blend(b, p.x, q.x, r.x), blend(b, p.y, q.y, r.y), blend(b, p.z, q.z, r.z)})));
+}
+/// The base colour of a point of a textured triangle.
+template <typename Tables>
+CAROUSEL_HD_INLINE u32 textured_albedo(const surface_job& j, const Tables& tables, const surface_triangle& at,
+                                       const barycentrics& b, f32 px, f32 py, const instance_material& m) {
+    const auto corner = [&](u32 k) -> const shaded_vertex& { return j.mesh.vertices[at.index[k]]; };
+    const weight_slopes s = slopes_at(px, py, j.shade.scale_x, j.shade.scale_y, at.c[0], at.c[1], at.c[2]);
+    const moving tu = move(b, s, corner(0).texture[0], corner(1).texture[0], corner(2).texture[0]),
+                 tv = move(b, s, corner(0).texture[1], corner(1).texture[1], corner(2).texture[1]);
+    const texture_record& t = j.mesh.counts.texture_count > 1
+                                  ? j.mesh.texture_records[min_(j.mesh.texture_numbers[at.index[0]],
+                                                                j.mesh.counts.texture_count - 1U)]
+                                  : j.shade.texture;
+    const u32 width = bounded_side(t.width), height = bounded_side(t.height),
+              levels = bounded_levels(t.levels);
+    const u32 level = mip_level(tu, tv, width, height, levels), fine = level >> 8;
+    sampled_texel texel =
+        sample_level(j, tu.value, tv.value, t.begin[fine], level_side(width, fine), level_side(height, fine));
+    if (fine + 1 < levels) {
+        const sampled_texel coarse = sample_level(j, tu.value, tv.value, t.begin[fine + 1],
+                                                  level_side(width, fine + 1), level_side(height, fine + 1));
+        for (u32 k = 0; k < 3; ++k)
+            texel.channel[k] = between(texel.channel[k], coarse.channel[k], level & 255U);
+    }
+    return tinted(tables, texel, m);
+}
+
 /// Writes the pixel's elements of all planes.
 template <typename Tables>
 CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables, u64 key, u32 x, u32 y) {
     const u64 at = static_cast<u64>(y) * j.width + x;
-    f32 depth = key == empty_key ? 0.0F : float_of(~static_cast<u32>(key >> 32));
+    const f32 depth = depth_of(key);
     if (j.out.albedo == nullptr) {
         j.out.depth[at] = depth;
         return;
     }
-    const f32 px = centre_x(j.shade, x), py = centre_y(j.shade, y);
-    bool floor = false;
-    if (j.look.has_floor != 0) {
-        const vec3 ray = ray_at(j.rays, px, py);
-        const f32 inverse = ray.y / (j.look.floor - j.rays.eye.y);
-        floor = inverse > max_(depth, 2.0e-3F);
-        depth = floor ? inverse : depth;
-    }
+    const f32 px = centre_x(j.shade, x), py = centre_y(j.shade, y), floor = floor_at(j, px, py, depth);
     u32 albedo = 0, normal = 0, material = 0, emission = 0;
-    if (floor) {
+    if (floor > 0.0F) {
         albedo = tinted(tables, sampled_texel{}, j.look.floor_material);
         normal = pack_normal({0.0F, 1.0F, 0.0F});
         material = pack_material(j.look.floor_material);
@@ -110,55 +170,19 @@ CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables
         const surface_words w = own_words(j, tables, static_cast<u32>(key), px, py);
         albedo = w.albedo, normal = w.normal, material = w.material, emission = w.emission;
     } else if (static_cast<u32>(key) < j.id_limit) {
-        const u32 id = static_cast<u32>(key);
-        const u32 instance = id / j.mesh.counts.triangle_count,
-                  triangle = id - instance * j.mesh.counts.triangle_count;
-        const instance_record& record = j.instances[instance];
-        clip_vertex c[3];
-        const shaded_vertex* v[3];
-        u32 first = 0;
-        for (u32 k = 0; k < 3; ++k) {
-            const u32 i = j.mesh.indices[static_cast<u64>(triangle) * 3 + k];
-            const u32 index = i < j.mesh.counts.vertex_count ? i : 0U;
-            if (k == 0) first = index;
-            v[k] = j.mesh.vertices + index;
-            c[k] = to_clip(record.clip, {v[k]->position[0], v[k]->position[1], v[k]->position[2]});
-        }
-        const barycentrics b = barycentrics_at(px, py, c[0], c[1], c[2]);
-        const vec3 n{blend(b, v[0]->normal[0], v[1]->normal[0], v[2]->normal[0]),
-                     blend(b, v[0]->normal[1], v[1]->normal[1], v[2]->normal[1]),
-                     blend(b, v[0]->normal[2], v[1]->normal[2], v[2]->normal[2])};
-        normal = pack_normal(normalised(turn(record.model, n)));
-        const instance_material& m = j.look.materials[instance % j.look.material_count];
+        const surface_triangle t = surface_triangle_of(j, static_cast<u32>(key));
+        const barycentrics b = barycentrics_at(px, py, t.c[0], t.c[1], t.c[2]);
+        const auto corner = [&](u32 k) { return normal_of(j.mesh.vertices[t.index[k]]); };
+        normal = normal_between(b, j.instances[t.instance].model, corner(0), corner(1), corner(2));
+        const instance_material& m = j.look.materials[t.instance % j.look.material_count];
         material = pack_material(m);
-        sampled_texel texel{};
-        if (m.textured != 0) {
-            const weight_slopes s = slopes_at(px, py, j.shade.scale_x, j.shade.scale_y, c[0], c[1], c[2]);
-            const moving tu = move(b, s, v[0]->texture[0], v[1]->texture[0], v[2]->texture[0]),
-                         tv = move(b, s, v[0]->texture[1], v[1]->texture[1], v[2]->texture[1]);
-            const texture_record& t = j.mesh.counts.texture_count > 1
-                                          ? j.mesh.texture_records[min_(j.mesh.texture_numbers[first],
-                                                                        j.mesh.counts.texture_count - 1U)]
-                                          : j.shade.texture;
-            const u32 width = bounded_side(t.width), height = bounded_side(t.height),
-                      levels = bounded_levels(t.levels);
-            const u32 level = mip_level(tu, tv, width, height, levels), fine = level >> 8;
-            texel = sample_level(j, tu.value, tv.value, t.begin[fine], level_side(width, fine),
-                                 level_side(height, fine));
-            if (fine + 1 < levels) {
-                const sampled_texel coarse =
-                    sample_level(j, tu.value, tv.value, t.begin[fine + 1], level_side(width, fine + 1),
-                                 level_side(height, fine + 1));
-                for (u32 k = 0; k < 3; ++k)
-                    texel.channel[k] = between(texel.channel[k], coarse.channel[k], level & 255U);
-            }
-        }
-        albedo = tinted(tables, texel, m);
+        albedo = m.textured != 0 ? textured_albedo(j, tables, t, b, px, py, m)
+                                 : tinted(tables, sampled_texel{}, m);
     }
     j.out.albedo[at] = albedo;
     j.out.normal[at] = normal;
     j.out.material[at] = material;
-    j.out.depth[at] = depth;
+    j.out.depth[at] = floor > 0.0F ? floor : depth;
     if (j.out.emission != nullptr) j.out.emission[at] = emission;
 }
 

@@ -52,42 +52,75 @@ struct light_pass {
     return ray_at(p.rays, fma_(x + 0.5F, p.scale_x, -1.0F), -fma_(y + 0.5F, p.scale_y, -1.0F));
 }
 
-/// Scalable ambient obscurance (McGuire et al. 2012), equation 1: 255 for an open surface. The taps lie in a
-/// disc around the pixel; neighbours have other rotations, and light_pixel() averages 4 x 4 of them.
+/// A point whose ambient occlusion is computed.
+struct occluded_point {
+    vec3 at, n;
+    f32 radius;  ///< of the taps' disc, in pixels
+};
+[[nodiscard]] CAROUSEL_HD_INLINE occluded_point occluded_at(const light_pass& p, f32 fx, f32 fy, u32 normal,
+                                                            f32 depth) {
+    return {ray_of_pixel(p, fx, fy) * (1.0F / depth), unpack_normal(normal),
+            clamp_(p.occlusion_pixels * depth, 1.0F, 96.0F)};
+}
+/// The pixel that a tap reads, limited to the picture.
+struct tap_pixel {
+    i32 x, y;
+};
+[[nodiscard]] CAROUSEL_HD_INLINE tap_pixel tap_of(const light_pass& p, f32 fx, f32 fy, f32 radius, f32 tap_x,
+                                                  f32 tap_y) {
+    return {static_cast<i32>(clamp_(fma_(tap_x, radius, fx + 0.5F), 0.0F, static_cast<f32>(p.a.width - 1))),
+            static_cast<i32>(clamp_(fma_(tap_y, radius, fy + 0.5F), 0.0F, static_cast<f32>(p.a.height - 1)))};
+}
+/// Adds a tap: scalable ambient obscurance (McGuire et al. 2012), equation 1. `depth`: that of the tap's
+/// pixel.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 add_tap(const light_pass& p, const occluded_point& o, tap_pixel tap,
+                                             f32 depth, f32 sum) {
+    const f32 square = p.a.occlusion_radius * p.a.occlusion_radius;
+    const vec3 v = ray_of_pixel(p, static_cast<f32>(tap.x), static_cast<f32>(tap.y)) * (1.0F / depth) - o.at;
+    const f32 vv = dot(v, v), vn = dot(v, o.n);
+    const f32 falloff = positive_(square - vv);
+    const f32 more = fma_(falloff * falloff * falloff,
+                          positive_((vn - 0.012F * p.a.occlusion_radius) / (vv + 1.0e-4F)), sum);
+    return depth > 0.0F ? more : sum;
+}
+/// 255 for an open surface.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 openness(const light_pass& p, f32 sum) {
+    const f32 square = p.a.occlusion_radius * p.a.occlusion_radius, sixth = square * square * square;
+    const f32 hidden = sum * p.a.occlusion_radius * 2.4F / (sixth * static_cast<f32>(occlusion_taps));
+    return static_cast<u32>(to_i32(fma_(clamp_(1.0F - hidden, 0.0F, 1.0F), 255.0F, 0.5F)));
+}
+/// The taps lie in a disc around the pixel; neighbours have other rotations, and the light averages 4 x 4 of
+/// them.
 CAROUSEL_HD_INLINE void occlusion_pixel(const light_pass& p, u32 x, u32 y) {
     const u64 at = static_cast<u64>(y) * p.a.width + x;
     const f32 depth = p.a.in.depth[at];
     u32 open = 255;
     if (depth > 0.0F) {
-        const vec3 n = unpack_normal(p.a.in.normal[at]);
         const f32 fx = static_cast<f32>(x), fy = static_cast<f32>(y);
-        const vec3 here = ray_of_pixel(p, fx, fy) * (1.0F / depth);
-        const f32 radius = clamp_(p.occlusion_pixels * depth, 1.0F, 96.0F);
-        const f32 square = p.a.occlusion_radius * p.a.occlusion_radius;
+        const occluded_point o = occluded_at(p, fx, fy, p.a.in.normal[at], depth);
         const f32* const taps = &p.taps[(x & 3U) | (y & 3U) << 2][0][0];
         f32 sum = 0.0F;
         for (u32 k = 0; k < occlusion_taps; ++k) {
-            const f32 tx =
-                          clamp_(fma_(taps[2 * k], radius, fx + 0.5F), 0.0F, static_cast<f32>(p.a.width - 1)),
-                      ty = clamp_(fma_(taps[2 * k + 1], radius, fy + 0.5F), 0.0F,
-                                  static_cast<f32>(p.a.height - 1));
-            const i32 ix = static_cast<i32>(tx), iy = static_cast<i32>(ty);
-            const f32 other = p.a.in.depth[static_cast<u64>(iy) * p.a.width + static_cast<u32>(ix)];
-            if (!(other > 0.0F)) continue;
-            const vec3 v =
-                ray_of_pixel(p, static_cast<f32>(ix), static_cast<f32>(iy)) * (1.0F / other) - here;
-            const f32 vv = dot(v, v), vn = dot(v, n);
-            const f32 falloff = positive_(square - vv);
-            sum = fma_(falloff * falloff * falloff,
-                       positive_((vn - 0.012F * p.a.occlusion_radius) / (vv + 1.0e-4F)), sum);
+            const tap_pixel tap = tap_of(p, fx, fy, o.radius, taps[2 * k], taps[2 * k + 1]);
+            sum = add_tap(
+                p, o, tap,
+                p.a.in.depth[static_cast<u64>(static_cast<u32>(tap.y)) * p.a.width + static_cast<u32>(tap.x)],
+                sum);
         }
-        const f32 sixth = square * square * square;
-        const f32 hidden = sum * p.a.occlusion_radius * 2.4F / (sixth * static_cast<f32>(occlusion_taps));
-        open = static_cast<u32>(to_i32(fma_(clamp_(1.0F - hidden, 0.0F, 1.0F), 255.0F, 0.5F)));
+        open = openness(p, sum);
     }
     p.a.scratch[at] = static_cast<u8>(open);
 }
 
+/// True if the occlusion of a pixel with the depth `other` counts for a pixel with the depth `depth`.
+[[nodiscard]] CAROUSEL_HD_INLINE bool same_surface(f32 other, f32 depth) {
+    return !(abs_(other - depth) > 0.03F * depth);
+}
+[[nodiscard]] CAROUSEL_HD_INLINE f32 mean_of(u32 sum, u32 count) {
+    return count > 0
+               ? static_cast<f32>(static_cast<i32>(sum)) / static_cast<f32>(static_cast<i32>(count * 255U))
+               : 1.0F;
+}
 /// The mean occlusion of the 4 x 4 pixels around a pixel that are about as far away, 0..1.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 mean_openness(const light_pass& p, u32 x, u32 y, f32 depth) {
     u32 sum = 0, count = 0;
@@ -96,50 +129,147 @@ CAROUSEL_HD_INLINE void occlusion_pixel(const light_pass& p, u32 x, u32 y) {
         // nx - 2 and ny - 2 wrap to large numbers beyond the left and upper border
         if (nx - 2U >= p.a.width || ny - 2U >= p.a.height) continue;
         const u64 at = static_cast<u64>(ny - 2U) * p.a.width + (nx - 2U);
-        if (abs_(p.a.in.depth[at] - depth) > 0.03F * depth) continue;
+        if (!same_surface(p.a.in.depth[at], depth)) continue;
         sum += p.a.scratch[at];
         ++count;
     }
-    return count > 0 ? static_cast<f32>(sum) / static_cast<f32>(count * 255U) : 1.0F;
+    return mean_of(sum, count);
 }
 
-/// The part of the directional light that reaches a point: 6 x 6 texels, weighted as a box of 5 x 5 that is
-/// centred on the point (percentage-closer filtering, Reeves et al. 1987).
-[[nodiscard]] CAROUSEL_HD_INLINE f32 sunlit(const light_pass& p, vec3 point, vec3 n) {
-    if (p.a.shadow == nullptr) return 1.0F;
+/// The 6 x 6 texels of the shadow map that decide on the light of a point.
+struct shadow_place {
+    i32 x, y;  ///< first texel; valid only if `inside`
+    f32 fx, fy, receiver;
+    bool inside;  ///< false: not in the light's view
+};
+[[nodiscard]] CAROUSEL_HD_INLINE shadow_place shadow_place_of(const light_pass& p, vec3 point, vec3 n) {
     const f32 side = static_cast<f32>(p.a.shadow_side);
     const f32 texel = 2.0F * p.a.shadow_radius / side;
     // The point is moved off the surface by the width of the filter, more where the light is grazing.
     const f32 slope = 1.0F - clamp_(dot(n, p.light), 0.0F, 1.0F);
     const clip_vertex c = to_clip(p.to_light.m, along(point, n, texel * fma_(slope, 3.5F, 1.5F)));
-    if (!(c.w > 0.0F)) return 1.0F;  // not in the light's view
     const f32 inverse = 1.0F / c.w;
     const f32 x = fma_(c.x * inverse, 0.5F, 0.5F) * side - 2.5F,
               y = fma_(-(c.y * inverse), 0.5F, 0.5F) * side - 2.5F;
-    if (!(x > 0.0F && y > 0.0F && x < side - 6.0F && y < side - 6.0F)) return 1.0F;
-    const i32 ix = floor_bounded_i32(x), iy = floor_bounded_i32(y);
-    const f32 fx = x - static_cast<f32>(ix), fy = y - static_cast<f32>(iy);
-    const f32 receiver = inverse * 1.00002F;
-    f32 sum = 0.0F;
-    for (i32 row = 0; row < 6; ++row) {
-        const f32* const at =
-            p.a.shadow + static_cast<u64>(iy + row) * p.a.shadow_side + static_cast<u32>(ix);
-        f32 lit = at[0] <= receiver ? 1.0F - fx : 0.0F;
-        for (u32 k = 1; k < 5; ++k) lit += at[k] <= receiver ? 1.0F : 0.0F;
-        lit += at[5] <= receiver ? fx : 0.0F;
-        sum = fma_(lit, row == 0 ? 1.0F - fy : (row == 5 ? fy : 1.0F), sum);
+    // positive and small enough: floor by truncation; NaN becomes 0
+    const i32 ix = static_cast<i32>(clamp_(x, 0.0F, 32768.0F)),
+              iy = static_cast<i32>(clamp_(y, 0.0F, 32768.0F));
+    const u32 inside =
+        u32{c.w > 0.0F} & u32{x > 0.0F} & u32{y > 0.0F} & u32{x < side - 6.0F} & u32{y < side - 6.0F};
+    return {ix, iy, x - static_cast<f32>(ix), y - static_cast<f32>(iy), inverse * 1.00002F, inside != 0};
+}
+/// Which texels let the light pass, as bits: 6 per row.
+struct lit_texels {
+    u32 middle;  ///< rows 1 to 4
+    u32 ends;    ///< rows 0 and 5
+};
+inline constexpr lit_texels all_lit{0xffffffU, 0xfffU};
+[[nodiscard]] CAROUSEL_HD_INLINE lit_texels lit_texels_at(const light_pass& p, const shadow_place& s) {
+    const f32* const from =
+        p.a.shadow + static_cast<u64>(static_cast<u32>(s.y)) * p.a.shadow_side + static_cast<u32>(s.x);
+    u32 rows[6];
+    for (u32 y = 0; y < 6; ++y) {
+        rows[y] = 0;
+        for (u32 x = 0; x < 6; ++x)
+            rows[y] |= u32{from[static_cast<u64>(y) * p.a.shadow_side + x] <= s.receiver} << x;
     }
-    return sum * (1.0F / 25.0F);
+    return {rows[1] | rows[2] << 6 | rows[3] << 12 | rows[4] << 18, rows[0] | rows[5] << 6};
+}
+/// The part of the directional light that passes: a box of 5 x 5 texels that is centred on the point
+/// (percentage-closer filtering, Reeves et al. 1987). Texels inside the box are counted; those at its border
+/// have the weights fx and fy.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 lit_part(lit_texels lit, f32 fx, f32 fy) {
+    const auto number = [](u32 bits) { return static_cast<f32>(static_cast<i32>(bits)); };
+    // the sum of four bits that are 6 apart
+    const auto column = [&](u32 bits) {
+        return (bits & 1U) + (bits >> 6 & 1U) + (bits >> 12 & 1U) + (bits >> 18 & 1U);
+    };
+    // the sum of bits 1 to 4
+    const auto row = [&](u32 bits) {
+        return (bits >> 1 & 1U) + (bits >> 2 & 1U) + (bits >> 3 & 1U) + (bits >> 4 & 1U);
+    };
+    const u32 inner =
+        column(lit.middle >> 1) + column(lit.middle >> 2) + column(lit.middle >> 3) + column(lit.middle >> 4);
+    const f32 top = mix(number(row(lit.ends)), number(row(lit.ends >> 6)), fy);
+    const f32 left = number(column(lit.middle)) + mix(number(lit.ends & 1U), number(lit.ends >> 6 & 1U), fy);
+    const f32 right =
+        number(column(lit.middle >> 5)) + mix(number(lit.ends >> 5 & 1U), number(lit.ends >> 11 & 1U), fy);
+    return (number(inner) + top + mix(left, right, fx)) * (1.0F / 25.0F);
+}
+[[nodiscard]] CAROUSEL_HD_INLINE f32 sunlit(const light_pass& p, vec3 point, vec3 n) {
+    if (p.a.shadow == nullptr) return 1.0F;
+    const shadow_place s = shadow_place_of(p, point, n);
+    return s.inside ? lit_part(lit_texels_at(p, s), s.fx, s.fy) : 1.0F;
 }
 
-/// Sky and sun as pictures show them.
+/// Sky and sun as pictures show them. The sun's glow is a sum of a 12th and a 400th power.
 [[nodiscard]] CAROUSEL_HD_INLINE vec3 visible_sky(const light_pass& p, vec3 d) {
-    const f32 towards = positive_(dot(d, p.light));
-    const f32 glow = fma_(pow_(towards, 400.0F), 1.2F, pow_(towards, 12.0F) * 0.16F);
+    const f32 towards = dot(d, p.light);
+    // Below these bounds the powers are invisible, and subnormal numbers are slow on CPUs.
+    const f32 wide = max_(towards, 1.0e-3F), narrow = max_(towards, 0.81F);
+    const f32 wide4 = (wide * wide) * (wide * wide), wide12 = wide4 * wide4 * wide4;
+    const f32 n2 = narrow * narrow, n4 = n2 * n2, n8 = n4 * n4, n16 = n8 * n8, n32 = n16 * n16,
+              n64 = n32 * n32, n128 = n64 * n64, n256 = n128 * n128;
+    const f32 glow = fma_(n256 * n128 * n16, 1.2F, wide12 * 0.16F);
     return along(sky_gradient(d), vec3{1.0F, 0.86F, 0.66F}, glow);
 }
 
-CAROUSEL_HD_INLINE void light_pixel(const light_pass& p, u32 x, u32 y) {
+/// A point of a surface that is seen along the unit vector `d`.
+struct seen_surface {
+    material m;
+    lobes c;
+    vec3 d, n;
+    vec3 mirrored;  ///< the direction that it reflects to the eye
+    f32 n_v;
+};
+[[nodiscard]] CAROUSEL_HD_INLINE seen_surface seen_surface_of(vec3 albedo, u32 packed, vec3 d, vec3 n) {
+    const auto part = [&](u32 shift) {
+        return static_cast<f32>(static_cast<i32>(packed >> shift & 255U)) * (1.0F / 255.0F);
+    };
+    seen_surface s{};
+    s.m = {albedo, part(8), part(0), part(16), part(24) * 15.9375F};
+    s.c = lobes_of(s.m);
+    s.d = d, s.n = n;
+    const f32 cosine = -dot(n, d);
+    s.n_v = clamp_(cosine, 1.0e-3F, 1.0F);
+    s.mirrored = along(d, n, 2.0F * cosine);
+    return s;
+}
+/// The light of a surface. `sun`: irradiance after shadows. `mirror`, `coat`: the sky that surface and
+/// clearcoat reflect; `coat` is not used if `coated` is false, which must be so only without a clearcoat.
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 surface_light(const light_pass& p, const seen_surface& s, f32 sun,
+                                                    f32 open, split_sum sum, vec3 mirror, vec3 coat,
+                                                    bool coated) {
+    vec3 out = reflect_light(s.m, s.c, s.n, s.d * -1.0F, p.light, coated) * sun;
+    // Lagarde and de Rousiers 2014, listing 26: occlusion of the reflection
+    const f32 open_mirror = clamp_(
+        bounded_pow(s.n_v + open, exp2_(fma_(-16.0F, s.m.roughness, -1.0F))) - 1.0F + open, 0.0F, 1.0F);
+    vec3 sky = s.c.diffuse * diffuse_sky(*p.a.sky, s.n) * open;
+    const vec3 specular{fma_(s.c.specular.x, sum.scale, sum.bias), fma_(s.c.specular.y, sum.scale, sum.bias),
+                        fma_(s.c.specular.z, sum.scale, sum.bias)};
+    sky = sky + specular * mirror * open_mirror;
+    if (coated) sky = mix(sky, coat * open_mirror, s.m.clearcoat * mix(0.04F, 1.0F, schlick_weight(s.n_v)));
+    out = along(out, sky, p.a.scene.ambient);
+    return along(out, s.m.albedo, s.m.emission);
+}
+/// The alpha of the base colour is the openness of the material's occlusion map.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 material_openness(u32 albedo) {
+    return static_cast<f32>(static_cast<i32>(albedo >> 24)) * (1.0F / 255.0F);
+}
+/// Adds the emission of a material of the mesh's own; an unlit surface shows nothing else.
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 with_emission(vec3 out, u32 packed, u32 normal) {
+    const vec3 emission = unpack_emission(packed);
+    const vec3 kept = normal == unlit_normal ? vec3{0.0F, 0.0F, 0.0F} : out;
+    return kept + emission;
+}
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 with_fog(const light_pass& p, vec3 out, vec3 sky, vec3 ray, f32 depth) {
+    const f32 far = p.a.fog * sqrt_(dot(ray, ray)) / depth;
+    return mix(sky, out, exp_(-(far * far)));
+}
+
+inline constexpr f32 coat_roughness = 0.06F;
+
+CAROUSEL_HD_INLINE void light_pixel(const light_pass& p, const srgb_tables& tables, u32 x, u32 y) {
     const u64 at = static_cast<u64>(y) * p.a.width + x;
     const f32 depth = p.a.in.depth[at];
     const vec3 ray = ray_of_pixel(p, static_cast<f32>(x), static_cast<f32>(y));
@@ -148,47 +278,23 @@ CAROUSEL_HD_INLINE void light_pixel(const light_pass& p, u32 x, u32 y) {
     if (!(depth > 0.0F)) {
         out = visible_sky(p, d);
     } else {
-        const u32 albedo = p.a.in.albedo[at], packed = p.a.in.material[at];
-        const auto linear = [&](u32 shift) { return p.tables->decode[4 * (albedo >> shift & 255U)]; };
-        const auto part = [&](u32 shift) {
-            return static_cast<f32>(packed >> shift & 255U) * (1.0F / 255.0F);
-        };
-        const material m{{linear(0), linear(8), linear(16)}, part(8), part(0), part(16), part(24) * 15.9375F};
-        const lobes c = lobes_of(m);
-        const vec3 v = d * -1.0F, n = unpack_normal(p.a.in.normal[at]);
-        const vec3 point = along(p.rays.eye, ray, 1.0F / depth);
-        const f32 n_v = clamp_(dot(n, v), 1.0e-3F, 1.0F);
-
-        out = reflect_light(m, c, n, v, p.light);
-        if (max_(out.x, max_(out.y, out.z)) > 0.0F) out = out * (p.a.sun * sunlit(p, point, n));
-
-        // The alpha of the base colour is the openness of the material's occlusion map.
-        const f32 open = (p.a.occlusion_radius > 0.0F ? mean_openness(p, x, y, depth) : 1.0F) *
-                         (static_cast<f32>(albedo >> 24) * (1.0F / 255.0F));
-        // Lagarde and de Rousiers 2014, listing 26: occlusion of the reflection
-        const f32 open_mirror =
-            clamp_(pow_(n_v + open, exp2_(fma_(-16.0F, m.roughness, -1.0F))) - 1.0F + open, 0.0F, 1.0F);
-        const vec3 r = along(d, n, 2.0F * dot(n, v));
-        const split_sum s = split_sum_at(*p.a.sky, n_v, m.roughness);
-        vec3 sky = c.diffuse * diffuse_sky(*p.a.sky, n) * open;
-        const vec3 mirror{fma_(c.specular.x, s.scale, s.bias), fma_(c.specular.y, s.scale, s.bias),
-                          fma_(c.specular.z, s.scale, s.bias)};
-        sky = sky + mirror * reflected_sky(*p.a.sky, r, m.roughness) * open_mirror;
-        const f32 coat = m.clearcoat * mix(0.04F, 1.0F, schlick_weight(n_v));
-        sky = mix(sky, reflected_sky(*p.a.sky, r, 0.06F) * open_mirror, coat);
-        out = along(out, sky, p.a.scene.ambient);
-        out = along(out, m.albedo, m.emission);
-        if (p.a.in.emission != nullptr) {
-            const vec3 emission = unpack_emission(p.a.in.emission[at]);
-            out = p.a.in.normal[at] == unlit_normal ? emission : out + emission;
-        }
-        if (p.a.fog > 0.0F) {
-            const f32 far = p.a.fog * sqrt_(dot(ray, ray)) / depth;
-            out = mix(visible_sky(p, d), out, exp_(-(far * far)));
-        }
+        const u32 albedo = p.a.in.albedo[at];
+        const auto linear = [&](u32 shift) { return tables.decode[4 * (albedo >> shift & 255U)]; };
+        const seen_surface s = seen_surface_of({linear(0), linear(8), linear(16)}, p.a.in.material[at], d,
+                                               unpack_normal(p.a.in.normal[at]));
+        const bool coated = s.m.clearcoat > 0.0F;
+        f32 sun = p.a.sun;
+        if (dot(s.n, p.light) > 0.0F) sun *= sunlit(p, along(p.rays.eye, ray, 1.0F / depth), s.n);
+        const f32 open =
+            material_openness(albedo) * (p.a.occlusion_radius > 0.0F ? mean_openness(p, x, y, depth) : 1.0F);
+        const sky_place mirror = sky_place_of(s.mirrored);
+        const vec3 coat = coated ? reflected_sky(*p.a.sky, mirror, sky_level_of(coat_roughness)) : vec3{};
+        out = surface_light(p, s, sun, open, split_sum_at(*p.a.sky, s.n_v, s.m.roughness),
+                            reflected_sky(*p.a.sky, mirror, sky_level_of(s.m.roughness)), coat, coated);
+        if (p.a.in.emission != nullptr) out = with_emission(out, p.a.in.emission[at], p.a.in.normal[at]);
+        if (p.a.fog > 0.0F) out = with_fog(p, out, visible_sky(p, d), ray, depth);
     }
-    f32* const to = p.a.radiance + 4 * at;
-    to[0] = out.x, to[1] = out.y, to[2] = out.z, to[3] = 1.0F;
+    store_color(p.a.radiance + 4 * at, out);
 }
 
 }  // namespace carousel::kernels::body

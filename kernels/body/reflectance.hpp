@@ -45,11 +45,10 @@ struct lobes {
 
 /// Light that reaches the eye from a directional or point light of unit irradiance, including the cosine. The
 /// clearcoat is a second specular lobe (KHR_materials_clearcoat) with its own roughness, which darkens the
-/// lobes below it by its Fresnel term.
-[[nodiscard]] CAROUSEL_HD_INLINE vec3 reflect_light(const material& m, const lobes& c, vec3 n, vec3 v,
-                                                    vec3 l) {
-    const f32 n_l = dot(n, l), n_v = max_(dot(n, v), 1.0e-3F);
-    if (!(n_l > 0.0F)) return {0.0F, 0.0F, 0.0F};
+/// lobes below it by its Fresnel term; `coated` may be false only if there is none.
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 reflect_light(const material& m, const lobes& c, vec3 n, vec3 v, vec3 l,
+                                                    bool coated = true) {
+    const f32 n_l = positive_(dot(n, l)), n_v = max_(dot(n, v), 1.0e-3F);
     const vec3 h = unit(l + v);
     const f32 n_h = clamp_(dot(n, h), 0.0F, 1.0F), weight = schlick_weight(dot(v, h));
     const f32 roughness = max_(m.roughness, least_roughness), alpha = roughness * roughness;
@@ -57,11 +56,13 @@ struct lobes {
     const vec3 fresnel = mix(c.specular, vec3{1.0F, 1.0F, 1.0F}, weight);
     const vec3 kept = vec3{1.0F, 1.0F, 1.0F} - fresnel;
     vec3 out = along(c.diffuse * kept * inverse_pi, fresnel, lobe);
-    constexpr f32 coat_alpha = 0.0036F;  // roughness 0.06
-    const f32 coat = m.clearcoat * mix(0.04F, 1.0F, weight);
-    const f32 coat_lobe = distribution_ggx(n_h, coat_alpha) * visibility_smith(n_l, n_v, coat_alpha);
-    out = out * (1.0F - coat);
-    out = along(out, vec3{coat_lobe, coat_lobe, coat_lobe}, coat);
+    if (coated) {
+        constexpr f32 coat_alpha = 0.0036F;  // roughness 0.06
+        const f32 coat = m.clearcoat * mix(0.04F, 1.0F, weight);
+        const f32 coat_lobe = distribution_ggx(n_h, coat_alpha) * visibility_smith(n_l, n_v, coat_alpha);
+        out = out * (1.0F - coat);
+        out = along(out, vec3{coat_lobe, coat_lobe, coat_lobe}, coat);
+    }
     return out * n_l;
 }
 

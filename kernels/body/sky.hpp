@@ -61,53 +61,82 @@ CAROUSEL_HD_INLINE void sky_position(vec3 d, f32& u, f32& v) {
     return unit({below ? fx : x, y, below ? fz : z});
 }
 
-/// One level of the prefiltered sky, bilinear.
-[[nodiscard]] CAROUSEL_HD_INLINE vec3 sky_texel(const environment& e, u32 level, f32 u, f32 v) {
-    const f32 x = fma_(u, static_cast<f32>(sky_side), 0.5F), y = fma_(v, static_cast<f32>(sky_side), 0.5F);
-    const i32 ix = floor_bounded_i32(x), iy = floor_bounded_i32(y);
-    const f32 fx = x - static_cast<f32>(ix), fy = y - static_cast<f32>(iy);
-    const f32* const at = e.sky[level][iy][ix];
-    const auto texel = [at](u32 offset) { return vec3{at[offset], at[offset + 1], at[offset + 2]}; };
-    return mix(mix(texel(0), texel(4), fx), mix(texel(4 * sky_pitch), texel(4 * sky_pitch + 4), fx), fy);
-}
-/// The sky as a surface of that roughness reflects it in the direction `d`, trilinear.
-[[nodiscard]] CAROUSEL_HD_INLINE vec3 reflected_sky(const environment& e, vec3 d, f32 roughness) {
+/// A place in the levels of the prefiltered sky, which are equally large.
+struct sky_place {
+    u32 texel;  ///< first of the 2 x 2 texels
+    f32 fx, fy;
+};
+[[nodiscard]] CAROUSEL_HD_INLINE sky_place sky_place_of(vec3 d) {
     f32 u, v;
     sky_position(d, u, v);
+    constexpr f32 side = static_cast<f32>(sky_side);
+    const f32 x = clamp_(fma_(u, side, 0.5F), 0.0F, side + 0.5F),
+              y = clamp_(fma_(v, side, 0.5F), 0.0F, side + 0.5F);
+    const i32 ix = static_cast<i32>(x), iy = static_cast<i32>(y);
+    return {static_cast<u32>(iy) * sky_pitch + static_cast<u32>(ix), x - static_cast<f32>(ix),
+            y - static_cast<f32>(iy)};
+}
+/// The finer of two levels, and the weight of the other one.
+struct sky_level {
+    u32 fine;
+    f32 coarse;
+};
+[[nodiscard]] CAROUSEL_HD_INLINE sky_level sky_level_of(f32 roughness) {
     const f32 level = clamp_(roughness, 0.0F, 1.0F) * static_cast<f32>(sky_levels - 1);
-    const u32 fine = min_(static_cast<u32>(to_i32(level)), sky_levels - 2);
-    return mix(sky_texel(e, fine, u, v), sky_texel(e, fine + 1, u, v), level - static_cast<f32>(fine));
+    const i32 fine = min_(to_i32(level), static_cast<i32>(sky_levels) - 2);
+    return {static_cast<u32>(fine), level - static_cast<f32>(fine)};
+}
+/// `Color` is a vec3, or a vector of the CPU with the same components.
+template <typename Color>
+[[nodiscard]] CAROUSEL_HD_INLINE Color bilinear(Color a, Color b, Color c, Color d, f32 fx, f32 fy) {
+    return mix(mix(a, b, fx), mix(c, d, fx), fy);
+}
+/// The sky as a surface of that roughness reflects it, trilinear.
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 reflected_sky(const environment& e, const sky_place& at,
+                                                    const sky_level& level) {
+    const auto of_level = [&](u32 number) {
+        const f32* const texels = &e.sky[number][0][0][0] + u64{at.texel} * 4;
+        const auto texel = [texels](u32 i) { return load_color(texels + i); };
+        return bilinear(texel(0), texel(4), texel(4 * sky_pitch), texel(4 * sky_pitch + 4), at.fx, at.fy);
+    };
+    return mix(of_level(level.fine), of_level(level.fine + 1), level.coarse);
+}
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 reflected_sky(const environment& e, vec3 d, f32 roughness) {
+    return reflected_sky(e, sky_place_of(d), sky_level_of(roughness));
 }
 /// Diffuse light around the normal n for an albedo of 1 (irradiance / pi).
 [[nodiscard]] CAROUSEL_HD_INLINE vec3 diffuse_sky(const environment& e, vec3 n) {
-    const f32 basis[9] = {1.0F,
-                          n.y,
-                          n.z,
-                          n.x,
-                          n.x * n.y,
-                          n.y * n.z,
-                          fma_(3.0F * n.z, n.z, -1.0F),
-                          n.x * n.z,
-                          fma_(n.x, n.x, -(n.y * n.y))};
     vec3 sum{0.0F, 0.0F, 0.0F};
-    for (u32 i = 0; i < 9; ++i)
-        sum = along(sum, {e.harmonics[i][0], e.harmonics[i][1], e.harmonics[i][2]}, basis[i]);
+    // no loop: a loop inside a loop over pixels is not vectorised
+    const auto add = [&](u32 i, f32 basis) __attribute__((always_inline)) {
+        sum = along(sum, {e.harmonics[i][0], e.harmonics[i][1], e.harmonics[i][2]}, basis);
+    };
+    add(0, 1.0F), add(1, n.y), add(2, n.z), add(3, n.x);
+    add(4, n.x * n.y), add(5, n.y * n.z), add(6, fma_(3.0F * n.z, n.z, -1.0F)), add(7, n.x * n.z);
+    add(8, fma_(n.x, n.x, -(n.y * n.y)));
     return {positive_(sum.x), positive_(sum.y), positive_(sum.z)};
 }
 /// Scale and bias for the specular colour, bilinear in the split-sum table.
 struct split_sum {
     f32 scale, bias;
 };
+struct split_sum_place {
+    u32 first;  ///< entry, as a number of pairs from the table's begin
+    f32 fx, fy;
+};
+[[nodiscard]] CAROUSEL_HD_INLINE split_sum_place split_sum_place_of(f32 n_v, f32 roughness) {
+    constexpr i32 last = static_cast<i32>(split_sum_side) - 1;
+    const f32 x = clamp_(n_v, 0.0F, 1.0F) * static_cast<f32>(last),
+              y = clamp_(roughness, 0.0F, 1.0F) * static_cast<f32>(last);
+    const i32 ix = min_(to_i32(x), last - 1), iy = min_(to_i32(y), last - 1);
+    return {static_cast<u32>(iy) * split_sum_side + static_cast<u32>(ix), x - static_cast<f32>(ix),
+            y - static_cast<f32>(iy)};
+}
 [[nodiscard]] CAROUSEL_HD_INLINE split_sum split_sum_at(const environment& e, f32 n_v, f32 roughness) {
-    constexpr f32 last = static_cast<f32>(split_sum_side - 1);
-    const f32 x = clamp_(n_v, 0.0F, 1.0F) * last, y = clamp_(roughness, 0.0F, 1.0F) * last;
-    const u32 ix = min_(static_cast<u32>(to_i32(x)), split_sum_side - 2),
-              iy = min_(static_cast<u32>(to_i32(y)), split_sum_side - 2);
-    const f32 fx = x - static_cast<f32>(ix), fy = y - static_cast<f32>(iy);
-    const f32* const a = e.split_sum[iy][ix];
-    const f32* const b = e.split_sum[iy + 1][ix];
-    return {mix(mix(a[0], a[2], fx), mix(b[0], b[2], fx), fy),
-            mix(mix(a[1], a[3], fx), mix(b[1], b[3], fx), fy)};
+    const split_sum_place at = split_sum_place_of(n_v, roughness);
+    const f32* const a = &e.split_sum[0][0][0] + u64{at.first} * 2;
+    const f32* const b = a + split_sum_side * 2;
+    return {bilinear(a[0], a[2], b[0], b[2], at.fx, at.fy), bilinear(a[1], a[3], b[1], b[3], at.fx, at.fy)};
 }
 
 }  // namespace carousel::kernels::body

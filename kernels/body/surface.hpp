@@ -26,6 +26,24 @@ namespace carousel::kernels::body {
     return t * t * fma_(-2.0F, t, 3.0F);
 }
 
+/// The first three of four floats at an address that is a multiple of 16. A GPU reads and writes all four at
+/// once; the fourth becomes 1.
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 load_color(const f32* at) {
+#if defined(__CUDA_ARCH__)
+    const float4 c = *reinterpret_cast<const float4*>(at);
+    return {c.x, c.y, c.z};
+#else
+    return {at[0], at[1], at[2]};
+#endif
+}
+CAROUSEL_HD_INLINE void store_color(f32* at, vec3 c) {
+#if defined(__CUDA_ARCH__)
+    *reinterpret_cast<float4*>(at) = {c.x, c.y, c.z, 1.0F};
+#else
+    at[0] = c.x, at[1] = c.y, at[2] = c.z, at[3] = 1.0F;
+#endif
+}
+
 /// A unit vector in 32 bits: octahedral coordinates of 16 bits each (Meyer et al. 2010; Cigolle et al. 2014,
 /// "oct32"). Error of the direction: at most 8e-5 radians.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 pack_normal(vec3 n) {

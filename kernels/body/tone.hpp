@@ -15,12 +15,11 @@ enum class tone_map : u32 { linear, neutral, aces };
     const f32 offset = least < 0.08F ? fma_(-6.25F * least, least, least) : 0.04F;
     c = c - vec3{offset, offset, offset};
     const f32 peak = max_(c.x, max_(c.y, c.z));
-    if (peak < start) return c;
     constexpr f32 d = 1.0F - start;
     const f32 new_peak = 1.0F - d * d / (peak + d - start);
-    c = c * (new_peak / peak);
     const f32 g = 1.0F - 1.0F / fma_(desaturation, peak - new_peak, 1.0F);
-    return mix(c, vec3{new_peak, new_peak, new_peak}, g);
+    const vec3 bright = mix(c * (new_peak / peak), vec3{new_peak, new_peak, new_peak}, g);
+    return {peak < start ? c.x : bright.x, peak < start ? c.y : bright.y, peak < start ? c.z : bright.z};
 }
 
 /// The fit of the ACES reference and sRGB output transforms by Stephen Hill (2015), as in the Khronos sample

@@ -6,11 +6,46 @@
 #include "kernels/body/other_triangles.hpp"
 #include "kernels/cpu/shade_entries.hpp"
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#define CAROUSEL_FORCE static inline __attribute__((always_inline))
+
 namespace carousel::kernels::cpu::CAROUSEL_SIMD {
 
 using namespace body;  // NOLINT: the whole file is built from these functions
 
 namespace {
+
+/// Copies four words from any address by one load and one store.
+using words4 = u32 __attribute__((vector_size(16)));
+CAROUSEL_FORCE void take4(u32* to, const void* from) {
+    words4 v;
+    __builtin_memcpy(&v, from, sizeof v);
+    *reinterpret_cast<words4*>(to) = v;
+}
+
+/// Pixels per step of the loops over rows.
+inline constexpr u32 row = 64;
+
+/// Copies `count` elements of a plane's row; the rest is 0.
+template <typename Word, typename From>
+CAROUSEL_FORCE void take_row(Word (&to)[row], const From* from, u32 count) {
+    if (count == row) {
+        for (u32 l = 0; l < row; ++l) to[l] = from[l];
+        return;
+    }
+    for (u32 l = 0; l < row; ++l) to[l] = l < count ? from[l] : From{};
+}
+template <typename Word>
+CAROUSEL_FORCE void put_row(Word* to, const Word (&from)[row], u32 count) {
+    if (count == row) {
+        for (u32 l = 0; l < row; ++l) to[l] = from[l];
+        return;
+    }
+    for (u32 l = 0; l < count; ++l) to[l] = from[l];
+}
 
 struct cpu_tables {
     const word_tables* words;
@@ -18,15 +53,13 @@ struct cpu_tables {
     __attribute__((always_inline)) u8 encode(u32 i) const { return words->encode[i]; }
 };
 
-void surface_tile(const fragment_job& job, u32 tile, const u64* keys) {
-    const surface_job& surface = *job.surface;
-    const u32 x0 = tile % job.tiles_x * tile_width, y0 = tile / job.tiles_x * tile_height;
-    const u32 x1 = min_(x0 + tile_width, surface.width), y1 = min_(y0 + tile_height, surface.height);
-    for (u32 y = y0; y < y1; ++y) {
-        for (u32 x = x0; x < x1; ++x)
-            surface_pixel(surface, cpu_tables{job.tables}, keys[(y - y0) * tile_stride + (x - x0)], x, y);
-    }
-}
+// Each of these files uses declarations of this one.
+// clang-format off
+#include "kernels/cpu/surface_rows.hpp"
+#include "kernels/cpu/light_rows.hpp"
+#include "kernels/cpu/post_rows.hpp"
+// clang-format on
+
 void masked_tile(const fragment_job& job, u32 tile, u64* keys, const other_parts& parts) {
     const surface_job& surface = *job.surface;
     const i32 x0 = static_cast<i32>(tile % job.tiles_x * tile_width),
@@ -47,30 +80,6 @@ void masked_tile(const fragment_job& job, u32 tile, u64* keys, const other_parts
             }
         }
     }
-}
-void occlusion_rows(const light_pass& p, u32 begin, u32 end) {
-    for (u32 y = begin; y < end; ++y)
-        for (u32 x = 0; x < p.a.width; ++x) occlusion_pixel(p, x, y);
-}
-void light_rows(const light_pass& p, u32 begin, u32 end) {
-    for (u32 y = begin; y < end; ++y)
-        for (u32 x = 0; x < p.a.width; ++x) light_pixel(p, x, y);
-}
-void bloom_down_rows(const bloom_down_pass& p, u32 begin, u32 end) {
-    for (u32 y = begin; y < end; ++y)
-        for (u32 x = 0; x < p.to.width; ++x) bloom_down_pixel(p, x, y);
-}
-void bloom_up_rows(const bloom_up_pass& p, u32 begin, u32 end) {
-    for (u32 y = begin; y < end; ++y)
-        for (u32 x = 0; x < p.to.width; ++x) bloom_up_pixel(p, x, y);
-}
-void tone_rows(const tone_pass& p, u32 begin, u32 end) {
-    for (u32 y = begin; y < end; ++y)
-        for (u32 x = 0; x < p.from.width; ++x) tone_pixel(p, x, y);
-}
-void smooth_rows(const smooth_pass& p, u32 begin, u32 end) {
-    for (u32 y = begin; y < end; ++y)
-        for (u32 x = 0; x < p.width; ++x) smooth_pixel(p, x, y);
 }
 void compare_rows(const compare_pass& p, u32* sums, u32 begin, u32 end) {
     for (u32 y = begin; y < end; ++y) {

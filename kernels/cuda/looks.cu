@@ -1,4 +1,5 @@
-// The stages after the G-buffer on CUDA: one thread per pixel, one launch per pass.
+// The stages after the G-buffer on CUDA: one thread per pixel, one launch per pass. The sRGB tables are the
+// kernels' own, so the passes have none.
 #include "kernels/body/light.hpp"
 #include "kernels/body/post.hpp"
 #include "kernels/cuda/entries.hpp"
@@ -11,28 +12,39 @@ using namespace body;  // NOLINT: the file is built from these functions
 
 __device__ const srgb_tables tables = make_srgb_tables();
 
-const srgb_tables* device_tables() {
-    void* at = nullptr;
-    check(cudaGetSymbolAddress(&at, tables), "finding the sRGB tables");
-    return static_cast<const srgb_tables*>(at);
-}
-
 dim3 blocks_of(u32 width, u32 height) { return {(width + 31) / 32, (height + 7) / 8}; }
 const dim3 threads(32, 8);
 
-/// One thread per pixel of a picture of `width` x `height`.
+/// A pass over a picture of `width` x `height`.
+template <typename Pass>
+struct over_picture {
+    Pass pass;
+    u32 width, height;
+};
+/// One thread per pixel. Each pass may begin while its predecessor ends, but waits for it before it reads.
 template <typename Pass, void (*pixel)(const Pass&, u32, u32)>
-__global__ void __launch_bounds__(256) each_pixel(const __grid_constant__ Pass p, u32 width, u32 height) {
+__global__ void __launch_bounds__(256) each_pixel(const __grid_constant__ over_picture<Pass> a) {
     const u32 x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
-    if (x < width && y < height) pixel(p, x, y);
+    wait_for_last();
+    let_next_begin();
+    if (x < a.width && y < a.height) pixel(a.pass, x, y);
+}
+/// Launches a pass, in stream order if it is the first one of a frame's work.
+template <typename Pass, void (*pixel)(const Pass&, u32, u32)>
+void over(device::queue& q, const char* name, const Pass& pass, u32 width, u32 height, bool first = false) {
+    const over_picture<Pass> a{pass, width, height};
+    if (first)
+        launch(name, each_pixel<Pass, pixel>, blocks_of(width, height), threads, q, a);
+    else
+        launch_after(name, each_pixel<Pass, pixel>, blocks_of(width, height), threads, q, a);
 }
 
 // A function that is forced inline has no address that a template could use.
 __device__ void occlusion_of(const light_pass& p, u32 x, u32 y) { occlusion_pixel(p, x, y); }
-__device__ void light_of(const light_pass& p, u32 x, u32 y) { light_pixel(p, x, y); }
+__device__ void light_of(const light_pass& p, u32 x, u32 y) { light_pixel(p, tables, x, y); }
 __device__ void down_of(const bloom_down_pass& p, u32 x, u32 y) { bloom_down_pixel(p, x, y); }
 __device__ void up_of(const bloom_up_pass& p, u32 x, u32 y) { bloom_up_pixel(p, x, y); }
-__device__ void tone_of(const tone_pass& p, u32 x, u32 y) { tone_pixel(p, x, y); }
+__device__ void tone_of(const tone_pass& p, u32 x, u32 y) { tone_pixel(p, tables, x, y); }
 __device__ void smooth_of(const smooth_pass& p, u32 x, u32 y) { smooth_pixel(p, x, y); }
 
 /// One block per row. The sums are integers, so their order does not matter.
@@ -55,31 +67,24 @@ __global__ void __launch_bounds__(256) compare_row(const __grid_constant__ compa
 }  // namespace
 
 void light(device::queue& q, const light_args& args) {
-    const light_pass p = make_light_pass(args, device_tables());
-    const dim3 blocks = blocks_of(args.width, args.height);
-    if (args.occlusion_radius > 0.0F)
-        launch("occlusion", each_pixel<light_pass, occlusion_of>, blocks, threads, q, p, args.width,
-               args.height);
-    launch("light", each_pixel<light_pass, light_of>, blocks, threads, q, p, args.width, args.height);
+    const light_pass p = make_light_pass(args, nullptr);
+    const bool occluded = args.occlusion_radius > 0.0F;
+    if (occluded) over<light_pass, occlusion_of>(q, "occlusion", p, args.width, args.height, true);
+    over<light_pass, light_of>(q, "light", p, args.width, args.height, !occluded);
 }
 
 void post(device::queue& q, const post_args& args) {
-    const post_plan plan = make_post_plan(args, device_tables());
+    const post_plan plan = make_post_plan(args, nullptr);
     for (u32 i = 0; i < plan.downs; ++i) {
         const linear_picture& to = plan.down[i].to;
-        launch("bloom_down", each_pixel<bloom_down_pass, down_of>, blocks_of(to.width, to.height), threads, q,
-               plan.down[i], to.width, to.height);
+        over<bloom_down_pass, down_of>(q, "bloom_down", plan.down[i], to.width, to.height, i == 0);
     }
     for (u32 i = 0; i + 1 < plan.downs; ++i) {
         const linear_picture& to = plan.up[i].to;
-        launch("bloom_up", each_pixel<bloom_up_pass, up_of>, blocks_of(to.width, to.height), threads, q,
-               plan.up[i], to.width, to.height);
+        over<bloom_up_pass, up_of>(q, "bloom_up", plan.up[i], to.width, to.height);
     }
-    const dim3 blocks = blocks_of(args.width, args.height);
-    launch("tone", each_pixel<tone_pass, tone_of>, blocks, threads, q, plan.tone, args.width, args.height);
-    if (args.smooth_edges)
-        launch("smooth", each_pixel<smooth_pass, smooth_of>, blocks, threads, q, plan.smooth, args.width,
-               args.height);
+    over<tone_pass, tone_of>(q, "tone", plan.tone, args.width, args.height, plan.downs == 0);
+    if (args.smooth_edges) over<smooth_pass, smooth_of>(q, "smooth", plan.smooth, args.width, args.height);
 }
 
 void compare(device::queue& q, const compare_args& args) {

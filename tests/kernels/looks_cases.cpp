@@ -163,7 +163,55 @@ public:
         return bytes();
     }
 
+    /// Pixel by pixel, by the functions that the GPU runs, except for the shadow map.
+    std::vector<std::byte> run_pixels(tone_map_name map) {
+        static constexpr body::srgb_tables tables = body::make_srgb_tables();
+        device::cpu::pool pool(1);
+        (void)run(map, cpu::best_entries(), 1);
+        // With this little memory the triangles are drawn in several rounds, which leave their keys in it.
+        vertices();
+        queue_.drain();
+        fragment_stage_args args = fragment(false);
+        args.scratch_bytes = cpu::least_scratch_bytes(width, height);
+        cpu::run_fragment_stage(pool, args, cpu::best_entries());
+        const u64* const keys = reinterpret_cast<const u64*>(args.scratch);
+        const body::surface_job job = body::make_surface_job(args);
+        constexpr u32 tiles_x = (width + cpu::tile_width - 1) / cpu::tile_width;
+        each_pixel(width, height, [&](u32 x, u32 y) {
+            const u32 tile = y / cpu::tile_height * tiles_x + x / cpu::tile_width;
+            const u64 at = y % cpu::tile_height * u64{cpu::tile_stride} + x % cpu::tile_width;
+            body::surface_pixel(job, host_tables{&tables}, keys[tile * cpu::tile_keys + at], x, y);
+        });
+        const body::light_pass lit = body::make_light_pass(light_of(), &tables);
+        each_pixel(width, height, [&](u32 x, u32 y) { body::occlusion_pixel(lit, x, y); });
+        each_pixel(width, height, [&](u32 x, u32 y) { body::light_pixel(lit, tables, x, y); });
+        const body::post_plan post = body::make_post_plan(post_of(map), &tables);
+        for (u32 i = 0; i < post.downs; ++i) {
+            each_pixel(post.down[i].to.width, post.down[i].to.height,
+                       [&](u32 x, u32 y) { body::bloom_down_pixel(post.down[i], x, y); });
+        }
+        for (u32 i = 0; i + 1 < post.downs; ++i) {
+            each_pixel(post.up[i].to.width, post.up[i].to.height,
+                       [&](u32 x, u32 y) { body::bloom_up_pixel(post.up[i], x, y); });
+        }
+        each_pixel(width, height, [&](u32 x, u32 y) { body::tone_pixel(post.tone, tables, x, y); });
+        each_pixel(width, height, [&](u32 x, u32 y) { body::smooth_pixel(post.smooth, x, y); });
+        cpu::run_compare(pool, compare_of(), cpu::best_entries());
+        return bytes();
+    }
+
 private:
+    struct host_tables {
+        const body::srgb_tables* tables;
+        [[nodiscard]] f32 decode(u32 i) const { return tables->decode[i]; }
+        [[nodiscard]] u8 encode(u32 i) const { return tables->encode[i]; }
+    };
+    template <typename Pixel>
+    static void each_pixel(u32 columns, u32 rows, const Pixel& pixel) {
+        for (u32 y = 0; y < rows; ++y)
+            for (u32 x = 0; x < columns; ++x) pixel(x, y);
+    }
+
     std::vector<std::byte> bytes() {
         std::vector<std::byte> out;
         for (std::size_t i = 0; i < results_; ++i)
@@ -213,6 +261,19 @@ TEST_CASE("CPU and GPU: a G-buffer of mipmapped textures and of full materials h
     }
 }
 #else
+TEST_CASE("the loops over rows give the bytes of the functions of one pixel") {
+    backend on = open_backend(device::device_kind::cpu, 2);
+    const auto check = [](looks& l) {
+        for (const tone_map_name map : {tone_map_name::neutral, tone_map_name::aces, tone_map_name::linear}) {
+            const std::vector<std::byte> rows = l.run(map);
+            REQUIRE(l.run_pixels(map) == rows);
+        }
+    };
+    looks plain(*on.context, *on.queue);
+    check(plain);
+    looks materials(*on.context, *on.queue, soup_with_materials(3000));
+    check(materials);
+}
 TEST_CASE("a G-buffer of mipmapped textures and of full materials is equal for all loops and threads") {
     backend on = open_backend(device::device_kind::cpu, 2);
     for (const mapped_mesh& mesh : {soup_with_textures(3000), soup_with_materials(3000)}) {
