@@ -84,6 +84,16 @@ json images_of(const scene_asset& asset) {
     return out;
 }
 
+/// The animations, as the key `clip` of the stage geometry can name them.
+json clips_of(const scene_asset& asset) {
+    json out = json::array();
+    for (std::size_t i = 0; i < asset.animations.size(); ++i) {
+        const asset_animation& a = asset.animations[i];
+        out.push_back({{"clip", a.name.empty() ? fmt::format("{}", i) : a.name}, {"seconds", a.duration}});
+    }
+    return out;
+}
+
 std::string counted(const json& info, const char* key, const char* one, const char* several) {
     const u64 n = info.at(key).get<u64>();
     return fmt::format("{} {}", n, n == 1 ? one : several);
@@ -117,6 +127,7 @@ json mesh_info(const std::filesystem::path& file) {
                  {"lights", asset.lights.size()},
                  {"instances", instances},
                  {"images", images_of(asset)},
+                 {"clips", clips_of(asset)},
                  {"features", json::array()}};
     add_bounds(info, asset);
     for (const feature_use& use : features_of(asset))
@@ -149,6 +160,9 @@ std::string mesh_info_text(const json& info) {
     line("motion", counted(info, "skins", "skin", "skins") + ", " +
                        counted(info, "morph_targets", "morph target", "morph targets") + ", " +
                        counted(info, "animations", "animation", "animations"));
+    for (const json& clip : info.at("clips"))
+        line("clip",
+             fmt::format("{}: {:.6g} s", clip.at("clip").get<std::string>(), clip.at("seconds").get<f64>()));
     line("view",
          counted(info, "cameras", "camera", "cameras") + ", " + counted(info, "lights", "light", "lights"));
     for (const json& image : info.at("images"))

@@ -9,6 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "stages", "assets"))
 from make_models import MODELS, write_models  # noqa: E402
+from moving_model import write_moving_model  # noqa: E402
 
 CAROUSEL = os.path.join(os.path.abspath(sys.argv[1]), "carousel")
 
@@ -51,6 +52,13 @@ class MeshInfo(unittest.TestCase):
         self.assertEqual((info["triangles"], info["vertices"], info["instances"]), (6, 12, 3))
         self.assertEqual((info["low"], info["high"]), ([-1, -1, 0], [4, 4, 0]))
         self.assertEqual([(i["width"], i["height"]) for i in self.info("base_color.gltf")["images"]], [(2, 2)])
+
+    def test_it_lists_the_animations_by_the_names_that_the_key_clip_takes(self):
+        path = os.path.join(self.folder, "moving.gltf")
+        write_moving_model(path)
+        _, text, _ = mesh_info(path)
+        self.assertIn("  clip       sway: 4 s\n  clip       rest: 4 s\n", text)
+        self.assertEqual(self.info("animations.gltf")["clips"], [{"clip": "0", "seconds": 1}])
 
     def test_its_text_lists_what_is_missing_or_that_nothing_is(self):
         _, text, _ = mesh_info(os.path.join(self.folder, "cameras.gltf"))
