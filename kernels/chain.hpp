@@ -16,6 +16,8 @@ struct chain_options {
     u32 triangles = 10'000;
     u32 width = 320, height = 200;
     u32 instances = 1;
+    arrangement stand = arrangement::grid;
+    f32 spacing = 2.4F;
 };
 
 class chain {
@@ -50,15 +52,16 @@ public:
     }
 
     void animate(u64 frame_number) {
-        animate_instances(
-            queue_, {frame_number, scene, options_.instances, 2.4F,
-                     reinterpret_cast<draw_record*>(draw_->data()), reinterpret_cast<f32*>(models_->data())});
+        animate_instances(queue_, {frame_number, scene, options_.instances, options_.spacing,
+                                   reinterpret_cast<draw_record*>(draw_->data()),
+                                   reinterpret_cast<f32*>(models_->data()), options_.stand});
     }
     void vertex() { vertex(options_.width, options_.height); }
-    void vertex(u32 width, u32 height) {
-        vertex_stage(queue_,
-                     {layout_, mesh_->data(), reinterpret_cast<const draw_record*>(draw_->data()),
-                      reinterpret_cast<const f32*>(models_->data()), scene, width, height, buffers()});
+    void vertex(u32 width, u32 height) { vertex(scene, width, height, buffers()); }
+    /// The triangles as another view sees them.
+    void vertex(const scene_state& view, u32 width, u32 height, const triangle_buffers& out) {
+        vertex_stage(queue_, {layout_, mesh_->data(), reinterpret_cast<const draw_record*>(draw_->data()),
+                              reinterpret_cast<const f32*>(models_->data()), view, width, height, out});
     }
     void fragment(raster_path path = raster_path::automatic, const mark& before_resolve = {}) {
         fragment_stage(queue_, {layout_, mesh_->data(), buffers(), scene, options_.width, options_.height,
@@ -72,9 +75,9 @@ public:
         fragment(path);
         return picture();
     }
-    std::vector<u32> picture() {
-        return download<u32>(color_->data(), u64{options_.width} * options_.height);
-    }
+    std::vector<u32> picture() { return words(color_->data(), u64{options_.width} * options_.height); }
+    /// Copies words from the device, after all work that is enqueued.
+    std::vector<u32> words(const std::byte* from, u64 count) { return download<u32>(from, count); }
     triangle_counters counters() { return download<triangle_counters>(counters_->data(), 1)[0]; }
     std::vector<std::byte> mesh_bytes() { return download<std::byte>(mesh_->data(), layout_.bytes); }
 

@@ -23,6 +23,7 @@ constexpr const char* footer = R"(
 Examples:
   carousel bench raster --device cpu --triangles 10k,100k,1M --peer opengl
   carousel bench raster --device cuda:0 --triangles 10k,1M,10M --size 1920x1080,3840x2160 --json r.json --plot r.svg
+  carousel bench raster --stages --scene torus-knots --triangles 20k --instances 24 --size 640x360
 
 Times of one frame, median and 95th percentile in ms, of the vertex and the fragment stage's kernels: device events on a GPU; on the CPU
 wall time, and CPU time of all threads. On a GPU, raster (clear + raster) and resolve are measured separately, in separate frames. "of floor":
@@ -200,6 +201,8 @@ void add_bench_options(CLI::App& app, bench_texts& t) {
         ->type_name("N")
         ->take_last();
     app.add_option("--shading", t.shading, "lit | normals | ids | depth [lit]")->take_last();
+    app.add_flag("--stages", t.stages,
+                 "Measure the stages of looks.toml: vertex, fragment (G-buffer), shadow, light, post");
     app.add_option("--simd", t.simd, "Instruction set of the CPU: baseline | avx2 | avx512 [the best]")
         ->take_last();
     app.add_option("--path", t.path,
@@ -235,6 +238,9 @@ bench_options read_options(const bench_texts& t) {
     if (!t.peer.empty()) o.opengl = (choice("--peer", t.peer), true);
     if (o.opengl && o.shading != 0)
         throw config_error("--peer opengl draws only lit pictures: remove --shading");
+    o.stages = t.stages;
+    if (o.stages && (o.opengl || o.shading != 0 || o.path != 0))
+        throw config_error("--stages excludes --peer, --shading and --path");
     if (!t.simd.empty()) (void)choice("--simd", t.simd);
     if (o.cuda && (!t.simd.empty() || t.threads != 0))
         throw config_error("--threads and --simd require --device cpu");

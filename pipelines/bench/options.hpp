@@ -29,7 +29,7 @@ struct bench_texts {
                 path = "automatic";
     std::string peer, simd, plot, picture;
     std::string json;  ///< file, or "-" for stdout
-    bool wants_json = false;
+    bool wants_json = false, stages = false;
     u32 frames = 50, instances = 1, threads = 0;
     u64 first = 0;
 };
@@ -44,7 +44,7 @@ struct bench_options {
     /// shading: as in scene_state; path: as in raster_path
     u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0;
     u64 first = 0;
-    bool opengl = false;
+    bool opengl = false, stages = false;
     std::string simd, json, plot, picture;  ///< "" if not requested
 };
 

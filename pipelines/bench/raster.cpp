@@ -188,37 +188,49 @@ bench_result run_raster(const bench_options& o, const progress& report_progress)
     report_progress("copy bandwidth");
     all.bandwidth = copy_bandwidth(*context, *queue, copied_bytes);
     const std::size_t cells = o.triangles.size() * o.sizes.size();
+    const auto finish_cell = [&](cell_result& r, u32 triangles, const std::vector<u32>& picture) {
+        r.triangles_wanted = triangles;
+        r.image_hash = hash_of(picture);
+        all.cells.push_back(r);
+        if (!o.picture.empty() && all.cells.size() == cells)
+            viewer::write_picture(o.picture,
+                                  {reinterpret_cast<const u8*>(picture.data()), picture.size() * 4},
+                                  r.size.width, r.size.height);
+    };
     for (const u32 triangles : o.triangles) {
         bool loaded = false;
         for (const picture_size size : o.sizes) {
             const std::string name = fmt::format("cell {} of {}: {} triangles at {}x{}", all.cells.size() + 1,
                                                  cells, triangles, size.width, size.height);
             report_progress(name + ": making the mesh");
-            kernels::chain chain(*context, *queue, {shape, triangles, size.width, size.height, o.instances});
+            u64 last_report_ns = 0;
+            const auto at_frame = [&](u32 k) {
+                if (now_ns() - last_report_ns < report_every_ns) return;
+                last_report_ns = now_ns();
+                report_progress(fmt::format("{}: frame {} of {}", name, k + 1, o.frames + warm_up_frames));
+            };
+            kernels::chain_options scene{shape, triangles, size.width, size.height, o.instances};
+            if (o.stages) {
+                scene.stand = kernels::arrangement::field, scene.spacing = 1.75F;
+                std::vector<u32> picture;
+                cell_result r = measure_stages(*context, *queue, o, scene, at_frame, picture);
+                finish_cell(r, triangles, picture);
+                continue;
+            }
+            kernels::chain chain(*context, *queue, scene);
             chain.scene.shading = o.shading;
             if (companion && !loaded) companion->load(chain.layout(), chain.mesh_bytes());
             loaded = true;
             if (companion) companion->resize(size.width, size.height);
-            u64 last_report_ns = 0;
             cell work(*queue, o, chain, companion.get());
-            const samples s = work.measure([&](u32 k) {
-                if (now_ns() - last_report_ns < report_every_ns) return;
-                last_report_ns = now_ns();
-                report_progress(fmt::format("{}: frame {} of {}", name, k + 1, o.frames + warm_up_frames));
-            });
+            const samples s = work.measure(at_frame);
             cell_result r = result_of(chain, o, size, s);
-            r.triangles_wanted = triangles;
             const std::vector<u32> picture = chain.render(o.first, static_cast<kernels::raster_path>(o.path));
-            r.image_hash = hash_of(picture);
             if (companion) {
                 (void)companion->draw(chain.scene, chain.models());
                 r.peer_unlike = share_unlike(picture, companion->picture(), size.width, size.height);
             }
-            all.cells.push_back(r);
-            if (!o.picture.empty() && all.cells.size() == cells)
-                viewer::write_picture(o.picture,
-                                      {reinterpret_cast<const u8*>(picture.data()), picture.size() * 4},
-                                      size.width, size.height);
+            finish_cell(r, triangles, picture);
         }
     }
     return all;

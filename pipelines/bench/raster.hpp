@@ -12,6 +12,7 @@
 #include "bench/bytes.hpp"
 #include "bench/options.hpp"
 #include "bench/peer.hpp"
+#include "kernels/chain.hpp"
 
 namespace carousel::bench {
 
@@ -29,6 +30,8 @@ struct cell_result {
     quantiles vertex, fragment, frame;  ///< frame: the sum of vertex and fragment, computed for each sample
     bool split = false;                 ///< raster and resolve were measured separately (GPU)
     quantiles raster, resolve;          ///< clear + raster; resolve
+    bool staged = false;                ///< the stages of looks.toml; fragment is then the G-buffer
+    quantiles shadow, light, post;      ///< shadow: vertices and raster of the light's view
     bool cpu_timed = false;
     quantiles cpu;  ///< CPU time of all threads per frame
     frame_bytes bytes;
@@ -55,6 +58,11 @@ struct bench_result {
 [[nodiscard]] f64 share_unlike(const std::vector<u32>& ours, const std::vector<u32>& theirs, u32 width,
                                u32 height);
 
+/// One cell with the stages of looks.toml, and its picture of frame `first`.
+[[nodiscard]] cell_result measure_stages(device::context& context, device::queue& queue,
+                                         const bench_options& options, const kernels::chain_options& scene,
+                                         const std::function<void(u32)>& at_frame, std::vector<u32>& picture);
+
 /// Called with a description of the current step, for a terminal.
 using progress = std::function<void(const std::string&)>;
 
@@ -65,9 +73,9 @@ using progress = std::function<void(const std::string&)>;
 // JSON: {device, simd, scene, frames, instances, copy_bytes_per_s, peer: null | {api, renderer, version,
 // timing}, results: [{
 //   triangles_wanted, triangles, vertices, width, height, listed, culled, dropped, image_hash,
-//   vertex_ms, fragment_ms, frame_ms, raster_ms, resolve_ms, cpu_ms: {median, p95} or null where it isn't
-//   measured, ring_bytes, floor_bytes, floor_ms, fraction_of_floor, peer_frame_ms, peer_cpu_ms: {median, p95}
-//   | null, peer_unlike, ratio_to_peer: number | null}]}
+//   vertex_ms, fragment_ms, frame_ms, raster_ms, resolve_ms, shadow_ms, light_ms, post_ms, cpu_ms: {median,
+//   p95} or null where it isn't measured, ring_bytes, floor_bytes, floor_ms, fraction_of_floor,
+//   peer_frame_ms, peer_cpu_ms: {median, p95} | null, peer_unlike, ratio_to_peer: number | null}]}
 // peer_unlike: share of the mesh's pixels that differ from the peer's by more than 16/255 in a channel; it
 // shows whether both drew the same scene. fraction_of_floor = floor_ms / frame_ms.median; ratio_to_peer =
 // frame_ms.median / peer_frame_ms.median.

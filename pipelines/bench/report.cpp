@@ -18,6 +18,11 @@ ordered_json when(bool there, const quantiles& q) {
     return there ? quantiles_json(q) : ordered_json(nullptr);
 }
 
+template <typename Number>
+ordered_json known(bool there, Number n) {
+    return there ? ordered_json(n) : ordered_json(nullptr);
+}
+
 f64 floor_ms(const bench_result& r, const cell_result& c) {
     return static_cast<f64>(c.bytes.floor) / r.bandwidth * 1000.0;
 }
@@ -37,11 +42,14 @@ ordered_json cell_json(const bench_result& r, const cell_result& c) {
             {"frame_ms", quantiles_json(c.frame)},
             {"raster_ms", when(c.split, c.raster)},
             {"resolve_ms", when(c.split, c.resolve)},
+            {"shadow_ms", when(c.staged, c.shadow)},
+            {"light_ms", when(c.staged, c.light)},
+            {"post_ms", when(c.staged, c.post)},
             {"cpu_ms", when(c.cpu_timed, c.cpu)},
-            {"ring_bytes", c.bytes.ring},
-            {"floor_bytes", c.bytes.floor},
-            {"floor_ms", floor_ms(r, c)},
-            {"fraction_of_floor", floor_ms(r, c) / c.frame.median},
+            {"ring_bytes", known(!c.staged, c.bytes.ring)},
+            {"floor_bytes", known(!c.staged, c.bytes.floor)},
+            {"floor_ms", known(!c.staged, floor_ms(r, c))},
+            {"fraction_of_floor", known(!c.staged, floor_ms(r, c) / c.frame.median)},
             {"peer_frame_ms", when(c.with_peer, c.peer)},
             {"peer_cpu_ms", when(c.with_peer && c.cpu_timed, c.peer_cpu)},
             {"peer_unlike", c.with_peer ? ordered_json(c.peer_unlike) : ordered_json(nullptr)},
@@ -50,6 +58,19 @@ ordered_json cell_json(const bench_result& r, const cell_result& c) {
 
 std::string median_text(bool there, const quantiles& q) {
     return there ? fmt::format("{:.3f}", q.median) : "-";
+}
+
+std::string table_of_stages(const bench_result& r) {
+    std::string text = fmt::format(
+        "ms, medians (frame: p95 too)\n{:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+        "triangles", "size", "vertex", "fragment", "shadow", "light", "post", "frame", "p95", "CPU time");
+    for (const cell_result& c : r.cells)
+        text += fmt::format(
+            "{:>10} {:>10} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9}\n",
+            c.triangles, fmt::format("{}x{}", c.size.width, c.size.height), c.vertex.median,
+            c.fragment.median, c.shadow.median, c.light.median, c.post.median, c.frame.median, c.frame.p95,
+            median_text(c.cpu_timed, c.cpu));
+    return text;
 }
 
 std::vector<plot::curve> curves_of(const bench_result& r) {
@@ -96,6 +117,7 @@ std::string table_of(const bench_result& r) {
     if (!r.peer_renderer.empty())
         text +=
             fmt::format("peer: OpenGL {} | {} | {} time\n", r.peer_version, r.peer_renderer, r.peer_timing);
+    if (!r.cells.empty() && r.cells.front().staged) return text + table_of_stages(r);
     text += fmt::format(
         "ms, medians (frame: p95 too)\n{:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} "
         "{:>9} {:>9} {:>6}\n",

@@ -59,6 +59,16 @@ class Bench(unittest.TestCase):
             hashes[" ".join(words)] = json.loads(done.stdout)["results"][0]["image_hash"]
         self.assertEqual(len(set(hashes.values())), 1, hashes)
 
+    def test_the_stages_of_looks_are_measured_one_by_one(self):
+        done = bench("--stages", "--scene", "torus-knots", "--triangles", "500", "--instances", "3", "--size", "96x54", "--frames", "1", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        [cell] = json.loads(done.stdout)["results"]
+        parts = [cell[part]["median"] for part in ("vertex_ms", "fragment_ms", "shadow_ms", "light_ms", "post_ms")]
+        self.assertGreater(min(parts), 0)
+        self.assertAlmostEqual(cell["frame_ms"]["median"], sum(parts))
+        self.assertIsNone(cell["floor_ms"])
+        self.assertIn("--stages excludes", bench("--stages", "--peer", "opengl").stderr)
+
     def test_files_are_written_and_the_plot_is_well_formed(self):
         plot, report, picture = (os.path.join(self.folder, name) for name in ("p.svg", "r.json", "p.png"))
         done = bench(*SMALL, "--plot", plot, "--json", report, "--picture", picture)

@@ -1,0 +1,118 @@
+#pragma once
+// The stages of looks.toml on one device without rings: G-buffer, shadow map, light and picture of a chain,
+// each in its own memory. For the benchmark. Threading and errors: as chain.hpp.
+
+#include <memory>
+
+#include "kernels/body/surface.hpp"
+#include "kernels/chain.hpp"
+#include "kernels/looks.hpp"
+
+namespace carousel::kernels {
+
+class looks_chain {
+public:
+    /// `shadow_side`, `shadow_radius`: as for the stage shadow. The camera, the light, the floor and the
+    /// materials are like those of looks.toml.
+    looks_chain(device::context& context, device::queue& queue, const chain_options& options, u32 shadow_side,
+                f32 shadow_radius)
+        : chain_(context, queue, options), options_(options), side_(shadow_side), radius_(shadow_radius) {
+        const u64 pixels = u64{options.width} * options.height, i = options.instances;
+        for (auto* plane : {&albedo_, &normal_, &material_, &depth_, &color_})
+            *plane = context.allocate(pixels * 4);
+        radiance_ = context.allocate(pixels * 16);
+        shadow_ = context.allocate(u64{side_} * side_ * 4);
+        light_scratch_ = context.allocate(pixels);
+        post_scratch_ = context.allocate(post_scratch_bytes(options.width, options.height));
+        shadow_scratch_ = context.allocate(fragment_scratch_bytes(queue.kind(), side_, side_));
+        counters_ = context.allocate(sizeof(triangle_counters));
+        records_ = context.allocate(i * sizeof(instance_record));
+        list_ = context.allocate(i * chain_.layout().counts.triangle_count * 4);
+        sky_ = context.allocate(sizeof(environment));
+        const auto made = context.allocate_host(sizeof(environment));
+        make_environment(*new (made->data()) environment);
+        queue.copy(sky_->data(), made->data(), sizeof(environment));
+        queue.drain();
+
+        scene_state& s = chain_.scene;
+        s.camera.eye[1] = 4.0F, s.camera.eye[2] = 11.8F, s.camera.target[1] = -0.45F, s.camera.fov_y = 0.5F;
+        const body::vec3 light = body::unit({0.75F, 0.62F, 0.4F});
+        s.light[0] = light.x, s.light[1] = light.y, s.light[2] = light.z;
+        s.ambient = 0.6F, s.spin = 0.012F, s.exposure = 0.85F;
+        appearance_.materials[0] = {{1.0F, 0.77F, 0.31F}, 0.18F, 1.0F, 0.0F, 0.0F, 0};
+        appearance_.materials[1] = {{0.52F, 0.018F, 0.014F}, 0.42F, 0.0F, 1.0F, 0.0F, 0};
+        appearance_.materials[2] = {{0.78F, 0.76F, 0.71F}, 0.14F, 0.0F, 0.0F, 0.0F, 0};
+        appearance_.materials[3] = {{0.55F, 0.556F, 0.554F}, 0.04F, 1.0F, 0.0F, 0.0F, 0};
+        appearance_.materials[4] = {{0.028F, 0.028F, 0.031F}, 0.62F, 0.0F, 0.0F, 0.0F, 0};
+        appearance_.material_count = 5;
+        appearance_.has_floor = 1, appearance_.floor = -1.25F;
+        appearance_.floor_material = {{0.36F, 0.355F, 0.345F}, 0.75F, 0.0F, 0.0F, 0.0F, 0};
+    }
+
+    void animate(u64 frame_number) { chain_.animate(frame_number); }
+    void vertex() { chain_.vertex(); }
+    void surface() {
+        fragment_stage_args a;
+        a.mesh = chain_.layout(), a.mesh_block = chain_.mesh_address();
+        a.in = chain_.buffers(), a.scene = chain_.scene;
+        a.width = options_.width, a.height = options_.height;
+        a.scratch = chain_.scratch().data(), a.scratch_bytes = chain_.scratch().bytes();
+        a.surface = planes(), a.look = appearance_;
+        fragment_stage(chain_.queue(), a);
+    }
+    void shadow() {
+        scene_state scene = chain_.scene;
+        scene.camera = body::light_camera(scene, radius_);
+        const triangle_buffers triangles{reinterpret_cast<triangle_counters*>(counters_->data()),
+                                         reinterpret_cast<instance_record*>(records_->data()),
+                                         reinterpret_cast<u32*>(list_->data()), options_.instances};
+        chain_.vertex(scene, side_, side_, triangles);
+        fragment_stage_args a;
+        a.mesh = chain_.layout(), a.mesh_block = chain_.mesh_address();
+        a.in = triangles, a.scene = scene;
+        a.width = a.height = side_;
+        a.scratch = shadow_scratch_->data(), a.scratch_bytes = shadow_scratch_->bytes();
+        a.surface.depth = reinterpret_cast<f32*>(shadow_->data());
+        fragment_stage(chain_.queue(), a);
+    }
+    void light() {
+        light_args a;
+        a.in = planes();
+        a.shadow = reinterpret_cast<const f32*>(shadow_->data());
+        a.shadow_side = side_, a.shadow_radius = radius_;
+        a.sky = reinterpret_cast<const environment*>(sky_->data());
+        a.scene = chain_.scene;
+        a.width = options_.width, a.height = options_.height;
+        a.sun = 4.4F, a.occlusion_radius = 0.45F, a.fog = 1.0F / 30.0F;
+        a.radiance = reinterpret_cast<f32*>(radiance_->data());
+        a.scratch = reinterpret_cast<u8*>(light_scratch_->data());
+        kernels::light(chain_.queue(), a);
+    }
+    void post() {
+        post_args a;
+        a.radiance = reinterpret_cast<const f32*>(radiance_->data());
+        a.color = reinterpret_cast<u8*>(color_->data());
+        a.width = options_.width, a.height = options_.height;
+        a.exposure = chain_.scene.exposure, a.bloom = 0.07F;
+        a.scratch = post_scratch_->data();
+        kernels::post(chain_.queue(), a);
+    }
+    std::vector<u32> picture() { return chain_.words(color_->data(), u64{options_.width} * options_.height); }
+    [[nodiscard]] chain& scene_chain() { return chain_; }
+
+private:
+    [[nodiscard]] surface_planes planes() const {
+        return {reinterpret_cast<u32*>(albedo_->data()), reinterpret_cast<u32*>(normal_->data()),
+                reinterpret_cast<u32*>(material_->data()), reinterpret_cast<f32*>(depth_->data())};
+    }
+
+    chain chain_;
+    chain_options options_;
+    u32 side_;
+    f32 radius_;
+    surface_look appearance_;
+    std::unique_ptr<device::mapping> albedo_, normal_, material_, depth_, color_, radiance_, shadow_, sky_,
+        light_scratch_, post_scratch_, shadow_scratch_, counters_, records_, list_;
+};
+
+}  // namespace carousel::kernels
