@@ -1,5 +1,6 @@
-// A frame's device time by part: each kernel of the vertex and the fragment stage, between two events.
-//   raster_parts [--frames N] [--device N] MESH:TRIANGLES:WIDTHxHEIGHT ...
+// A frame's device time by part: each kernel of the vertex and the fragment stage, between two events; for a
+// cell that begins with "looks:", each kernel of the stages of looks.toml.
+//   raster_parts [--frames N] [--device N] [looks:]MESH:TRIANGLES:WIDTHxHEIGHT ...
 // The stages are not changed for it: their work is captured into a graph, whose nodes are then launched one
 // by one with an event after each. A long fill goes first, so that the launches wait for the GPU and not the
 // GPU for the launches. An event costs time of its own, and parts do not overlap as they do in a frame
@@ -11,11 +12,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/errors.hpp"
-#include "kernels/chain.hpp"
+#include "kernels/looks_chain.hpp"
 
 namespace {
 
@@ -133,46 +136,82 @@ chain_options cell_from(const std::string& text) {
     return o;
 }
 
-void measure(device::context& context, device::queue& queue, timeline& line, const std::string& text,
-             u32 frames) {
-    kernels::chain chain(context, queue, cell_from(text));
-    const auto stream = static_cast<cudaStream_t>(queue.native_stream());
-    (void)chain.render(0);
-    const recorded_work vertex(stream, [&] { chain.vertex(); }), fragment(stream, [&] { chain.fragment(); });
-    const std::size_t parts = vertex.size() + fragment.size();
-    std::vector<std::vector<f64>> times(parts);
-    std::vector<f64> together, vertex_alone, fragment_alone;
+/// A stage: the function that enqueues its work.
+struct stage_work {
+    const char* name;
+    std::function<void()> enqueue;
+};
+
+/// Prints the time of each stage and of each of its kernels.
+void measure(timeline& line, cudaStream_t stream, const std::string& text, u32 frames,
+             const std::vector<stage_work>& stages, const std::function<void(u32)>& animate) {
+    std::vector<std::unique_ptr<recorded_work>> recorded;
+    for (const stage_work& s : stages) {
+        s.enqueue();
+        recorded.push_back(std::make_unique<recorded_work>(stream, s.enqueue));
+    }
+    std::vector<std::vector<std::vector<f64>>> parts(stages.size());
+    std::vector<std::vector<f64>> alone(stages.size());
+    std::vector<f64> together;
+    for (std::size_t s = 0; s < stages.size(); ++s) parts[s].resize(recorded[s]->size());
     for (u32 f = 0; f < frames; ++f) {
-        chain.animate(f);
+        animate(f);
         line.begin();
-        for (std::size_t i = 0; i < parts; ++i) {
-            i < vertex.size() ? vertex.enqueue(i) : fragment.enqueue(i - vertex.size());
-            line.mark();
+        for (const auto& work : recorded) {
+            for (std::size_t i = 0; i < work->size(); ++i) {
+                work->enqueue(i);
+                line.mark();
+            }
         }
-        for (std::size_t i = 0; i < parts; ++i) times[i].push_back(line.between(i));
+        std::size_t at = 0;
+        for (std::size_t s = 0; s < stages.size(); ++s)
+            for (auto& times : parts[s]) times.push_back(line.between(at++));
         line.begin();
-        chain.vertex();
-        chain.fragment();
+        for (const stage_work& s : stages) s.enqueue();
         line.mark();
         together.push_back(line.between(0));
         line.begin();
-        chain.vertex();
-        line.mark();
-        chain.fragment();
-        line.mark();
-        vertex_alone.push_back(line.between(0)), fragment_alone.push_back(line.between(1));
+        for (const stage_work& s : stages) {
+            s.enqueue();
+            line.mark();
+        }
+        for (std::size_t s = 0; s < stages.size(); ++s) alone[s].push_back(line.between(s));
     }
-    const triangle_counters c = chain.counters();
-    std::printf("%-40s vertex %7.1f  fragment %7.1f  together %7.1f us  small %u large %u\n   ", text.c_str(),
-                median(vertex_alone), median(fragment_alone), median(together), c.small, c.large);
-    f64 without_resolve = 0;
-    for (std::size_t i = 0; i < parts; ++i) {
-        const std::string name = i < vertex.size() ? vertex.name(i) : fragment.name(i - vertex.size());
-        if (name != "resolve") without_resolve += median(times[i]);
-        std::printf(" %s %.1f", name.c_str(), median(times[i]));
+    std::printf("%-40s together %7.1f us\n", text.c_str(), median(together));
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        std::printf("    %-9s %7.1f:", stages[s].name, median(alone[s]));
+        for (std::size_t i = 0; i < parts[s].size(); ++i)
+            std::printf(" %s %.1f", recorded[s]->name(i).c_str(), median(parts[s][i]));
+        std::printf("\n");
     }
-    std::printf(" | all but resolve %.1f\n", without_resolve);
     std::fflush(stdout);
+}
+
+void measure_cell(device::context& context, device::queue& queue, timeline& line, const std::string& text,
+                  u32 frames) {
+    const auto stream = static_cast<cudaStream_t>(queue.native_stream());
+    if (text.starts_with("looks:")) {
+        // the stages of looks.toml, with 24 copies of the mesh
+        chain_options o = cell_from(text.substr(6));
+        o.instances = 24, o.triangles /= o.instances, o.stand = arrangement::field, o.spacing = 1.75F;
+        looks_chain looks(context, queue, o, 1536, 6.5F);
+        looks.animate(0);
+        measure(line, stream, text, frames,
+                {{"vertex", [&] { looks.vertex(); }},
+                 {"fragment", [&] { looks.surface(); }},
+                 {"shadow", [&] { looks.shadow(); }},
+                 {"light", [&] { looks.light(); }},
+                 {"post", [&] { looks.post(); }}},
+                [&](u32 f) { looks.animate(f); });
+        return;
+    }
+    kernels::chain chain(context, queue, cell_from(text));
+    chain.animate(0);
+    measure(line, stream, text, frames,
+            {{"vertex", [&] { chain.vertex(); }}, {"fragment", [&] { chain.fragment(); }}},
+            [&](u32 f) { chain.animate(f); });
+    const triangle_counters c = chain.counters();
+    std::printf("    small %u large %u\n", c.small, c.large);
 }
 
 int run(int argc, char** argv) {
@@ -203,7 +242,7 @@ int run(int argc, char** argv) {
     const auto queue = context->make_queue();
     std::printf("%s, medians of %u frames, microseconds\n", context->description().c_str(), frames);
     timeline line(*context, *queue);
-    for (const std::string& cell : cells) measure(*context, *queue, line, cell, frames);
+    for (const std::string& cell : cells) measure_cell(*context, *queue, line, cell, frames);
     return 0;
 }
 

@@ -45,6 +45,16 @@ class Runs:
         return done.returncode == 0
 
 
+def device_times(programs, device):
+    """Device time of each stage and of each kernel, alone on the GPU: 24 copies, together 1 million triangles."""
+    for size in ("1280x720", "1920x1080"):
+        subprocess.run([os.path.join(programs, "carousel"), "bench", "raster", "--stages", "--device", device, "--scene", "torus-knots",
+                        "--triangles", "41667", "--instances", "24", "--size", size], check=True, timeout=200)
+    parts = os.path.join(programs, "raster_parts")
+    if os.path.exists(parts):
+        subprocess.run([parts, "--device", device.rpartition(":")[2], "looks:torus-knots:1000000:1920x1080"], check=True, timeout=200)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("programs")
@@ -74,6 +84,10 @@ def main():
             for isolation in ("process", "mps"):
                 report = runs.run(a.device, a.speed_frames, options=("--set", f"isolation={isolation}"))
                 print(f"{isolation}: {report['frames_per_second']:.0f} frames/s at {a.size}")
+                for stage in report["stages"]:
+                    print(f"    {stage['name']:9} busy {stage['busy']:.0%}, latency {stage['latency_ms']['p50']:.3f} ms, "
+                          f"waits for input {stage['wait_input']:.0%}, output {stage['wait_output']:.0%}, a turn {stage['wait_turn']:.0%}")
+            device_times(a.programs, a.device)
     finally:
         shutil.rmtree(folder, True)
 
