@@ -35,7 +35,8 @@ description light::configure(const configuration& with) {
     const f64 fog = s.number("fog", 0.0, 0.0, 1e6);
     args_.fog = fog > 0.0 ? static_cast<f32>(1.0 / fog) : 0.0F;
     return {.outputs = {radiance_format(args_.width, args_.height, three_quarter)},
-            .parameters = scene_parameters::schema(three_quarter)};
+            .parameters = scene_parameters::schema(three_quarter),
+            .same_work = true};
 }
 
 void light::prepare(environment& env) {

@@ -19,7 +19,8 @@ description post::configure(const configuration& with) {
     args_.bloom = static_cast<f32>(s.number("bloom", 0.06, 0.0, 1.0));
     args_.smooth_edges = s.flag("smooth_edges", true);
     return {.outputs = {image_format(args_.width, args_.height)},
-            .parameters = scene_parameters::schema(three_quarter)};
+            .parameters = scene_parameters::schema(three_quarter),
+            .same_work = true};
 }
 
 void post::prepare(environment& env) {

@@ -14,7 +14,8 @@ description shadow::configure(const configuration& with) {
     (void)triangles_.lay_out();
     return {.outputs = {shadow_format(side_, radius_, mesh_.three_quarter)},
             .uses = mesh_.assets(),
-            .parameters = scene_parameters::schema(mesh_.three_quarter)};
+            .parameters = scene_parameters::schema(mesh_.three_quarter),
+            .same_work = true};
 }
 
 void shadow::prepare(environment& env) {
