@@ -11,6 +11,7 @@
 #include "core/io.hpp"
 #include "supervisor/policy/state_table.hpp"
 #include "tests/crash/run_fixture.hpp"
+#include "tests/pipelines/supervisor/mps/fake_mps/fake_mps.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -23,8 +24,8 @@ constexpr const char* frames = "1000";  // four seconds: a busy machine takes on
 const std::vector<std::string> stage_names{"numbers", "middle", "sink"};
 
 std::vector<std::string> with_fake(const run_fixture& run, const std::string& how = "") {
-    return {fmt::format("PATH={}:{}", CAROUSEL_FAKE_MPS, std::getenv("PATH")), "CAROUSEL_TEST_MPS_ON_CPU=1",
-            "FAKE_MPS=" + how, "FAKE_MPS_LOG=" + run.path("asked")};
+    return {"PATH=" + path_with_fake_mps(run.path("fake"), how, run.path("asked")),
+            "CAROUSEL_TEST_MPS_ON_CPU=1"};
 }
 
 std::string shared(const std::string& name, const std::string& more = "", const std::string& middle = "") {
@@ -103,7 +104,7 @@ std::size_t deaths_in(const json& report, u64 end) {
 
 }  // namespace
 
-TEST_CASE("an external kill renews the whole MPS domain, a kill by the supervisor does not") {
+TEST_CASE("an external kill renews the whole MPS domain, `restart` and `kill` do not") {
     run_fixture run;
     run.start(run.pipeline("shared", shared("shared")), {"--frames", frames}, with_fake(run));
     REQUIRE(run.wait_running());
@@ -115,13 +116,19 @@ TEST_CASE("an external kill renews the whole MPS domain, a kill by the superviso
     REQUIRE(run.command({"restart", "middle", "-p", "shared"}, out) == 0);
     CHECK(run.wait_until(
         [&] { return run.pid_of("middle") != then[1] && run.stage("middle")["state"] == "running"; }));
+    const i32 restarted = run.pid_of("middle");
+    REQUIRE(run.command({"kill", "middle", "-p", "shared"}, out) == 0);
+    CHECK_THAT(out, contains("its MPS domain continues"));
+    CHECK(run.wait_until(
+        [&] { return run.pid_of("middle") != restarted && run.stage("middle")["state"] == "running"; }));
+    CHECK_THAT(run.log(), contains(fmt::format("middle (pid {}) died: signal 9 (SIGKILL)", restarted)));
     CHECK(run.pid_of("numbers") == then[0]);
     CHECK(run.pid_of("sink") == then[2]);
     CHECK(run.wait() == 0);
     CHECK_THAT(text_of(run.path("asked")),
                contains("terminate_client") && contains(fmt::format(" {}\n", then[1])));
     check_whole(run, 1);
-    CHECK(run.report()["restarts"] == 4);
+    CHECK(run.report()["restarts"] == 5);
 }
 
 TEST_CASE("a spare daemon serves after a fault, is replaced, and a second fault may follow") {

@@ -93,6 +93,28 @@ TEST_CASE("a fault that ends a whole MPS domain loses no frame and blames no sta
     }
 }
 
+TEST_CASE("carousel kill ends one stage of an MPS domain, and the others continue") {
+    if (!has_mps()) CAROUSEL_SKIP(no_mps);
+    const std::string hash = undisturbed_device_hash(1000);
+    run_fixture run;
+    run.start(run.pipeline("single", device_pipeline("single", in_domain(""))), {"--frames", "1000"});
+    for (const char* stage : {"numbers", "middle", "sink"}) {
+        CAPTURE(stage);
+        REQUIRE(run.wait_running());
+        const i32 before = run.pid_of(stage);
+        std::string out;
+        CHECK(run.command({"kill", stage}, out) == 0);
+        CHECK_THAT(out, contains("its MPS domain continues"));
+        CHECK(run.wait_until([&] { return is_running_as_another(run, stage, before); }));
+    }
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, hash);
+    CHECK(run.report()["restarts"] == 3);
+    CHECK(run.report()["mps"]["domain_faults"] == 0);
+    CHECK_THAT(run.log(), contains("signal 9 (SIGKILL)"));
+}
+
 TEST_CASE("kills from outside of every stage of an MPS domain, and of the supervisor, lose no frame") {
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     const std::string hash = undisturbed_device_hash(2000);

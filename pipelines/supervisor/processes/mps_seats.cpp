@@ -203,9 +203,13 @@ void excuse_process(const process_table& t, process& p) noexcept {
     p.mps.excused = p.mps.excused || why == excuse::device;
 }
 
-bool can_terminate_client(const process_table& t, const process& p) noexcept {
+bool ends_alone(const process_table& t, const process& p) noexcept {
     return is_client(t, p) && p.mps.generation == t.domain->generation() && t.domain->is_up() &&
-           !p.mps.with_domain && !p.how.through && p.by_supervisor;
+           !p.mps.with_domain && !p.how.through;
+}
+
+bool can_terminate_client(const process_table& t, const process& p) noexcept {
+    return ends_alone(t, p) && p.by_supervisor;
 }
 
 void end_client(process_table& t, const process& p) {

@@ -16,6 +16,8 @@ void use_domain(process_table& t, mps_domain* domain);
 [[nodiscard]] bool fence_is_known(const process_table& t, const process& p) noexcept;
 /// If the process did not cause its own death, marks the death as caused from outside.
 void excuse_process(const process_table& t, process& p) noexcept;
+/// True if terminate_client can end the process, so that its domain continues.
+[[nodiscard]] bool ends_alone(const process_table& t, const process& p) noexcept;
 /// True if the process must be ended by terminate_client instead of by a signal.
 [[nodiscard]] bool can_terminate_client(const process_table& t, const process& p) noexcept;
 /// Ends a client whose words are aborted. The server cannot end a stopped process, so the process is

@@ -11,6 +11,7 @@
 #include "ring/exit_notes.hpp"
 #include "shm/injected_fault.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
@@ -103,10 +104,25 @@ std::string continue_seat(process_table& t, seat& s) {
                : fmt::format("{} is no longer paused: its next process runs when it is ready", s.label);
 }
 
+// A SIGKILL that comes unannounced may end every client of an MPS domain. Here the client's words are revoked
+// first, and terminate_client ends its device work before the signal.
+std::string kill_client(process_table& t, seat& s) {
+    process& p = *s.now;
+    const i32 pid = p.pid;
+    if (p.signalled_ns == 0) p.signalled_ns = now_ns();
+    p.user_signal = p.how.signal = SIGKILL;
+    p.how.known = p.how.outside = p.by_supervisor = true;
+    retire(t, s);
+    return fmt::format("ended {} (pid {}); its MPS domain continues (`kill -9 {}` from outside may end it)",
+                       s.label, pid, pid) +
+           pause_text(s);
+}
+
 std::string kill_seat(process_table& t, seat& s, int signal) {
     require_no_port(t, s, "kill");
     if (!s.now) refuse_command(s, "kill", "it has no process");
     process& p = *s.now;
+    if (signal == SIGKILL && ends_alone(t, p)) return kill_client(t, s);
     const bool stops = signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU ||
                        signal == SIGCONT || signal == 0;
     if (!stops && p.signalled_ns == 0) p.signalled_ns = now_ns();
