@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -27,6 +28,18 @@ constexpr const char* program = "nvidia-cuda-mps-control";
 constexpr std::string_view longest_socket =
     "/control_privileged";  // the longest name of a socket that the daemon creates in its folder
 constexpr u64 end_patience_ns = 3'000'000'000;
+
+// What daemon and server get of this process's environment: what programs need to run, and the settings of a
+// user for the server. CUDA_VISIBLE_DEVICES is not among them, because it would be applied twice: by the
+// server, and by its clients to the devices that the server has selected.
+constexpr std::array passed_to_daemon{"PATH",
+                                      "LD_LIBRARY_PATH",
+                                      "HOME",
+                                      "TMPDIR",
+                                      "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                                      "CUDA_MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING",
+                                      "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                                      "CUDA_DEVICE_MAX_CONNECTIONS"};
 
 std::string trimmed(std::string text) {
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -70,12 +83,9 @@ void mps_control::start(u32 timeout_ms) const {
     const std::string reply = folder_ + "/log/start.log";
     shm::unique_fd output(::open(reply.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     spawn_request r;
-    // The server runs without CUDA_VISIBLE_DEVICES. If it had this variable, the variable would be applied
-    // twice: by the server, and by its clients to the devices that the server has selected.
-    r.argv = {"env", "-u", "CUDA_VISIBLE_DEVICES", found, "-d"};
-    r.environment = client_environment();
-    r.environment.push_back(shm::mps_mark(domain_));
-    r.environment.push_back(shm::mps_part_mark(folder_));
+    r.argv = {"env", "-i"};
+    for (std::string& word : daemon_environment()) r.argv.push_back(std::move(word));
+    r.argv.insert(r.argv.end(), {found, "-d"});
     r.output = output.get();
     const spawned p = spawn(r);
     const bool in_time = events_of(p.pidfd.get(), POLLIN, now_ns() + timeout_ms * ns_per_ms) != 0;
@@ -153,9 +163,21 @@ std::string mps_control::terminate_client(i32 pid, u32 timeout_ms) const {
     return done.ok ? fmt::format("terminate_client answered \"{}\"", done.text) : done.text;
 }
 
+std::vector<std::string> mps_control::daemon_environment() const {
+    std::vector<std::string> words = client_environment();
+    words.push_back(shm::mps_mark(domain_));
+    words.push_back(shm::mps_part_mark(folder_));
+    for (const char* name : passed_to_daemon)
+        if (const char* value = std::getenv(name); value != nullptr)
+            words.push_back(fmt::format("{}={}", name, value));
+    return words;
+}
+
 std::vector<std::string> mps_control::client_environment() const {
     std::vector<std::string> words{"CUDA_MPS_PIPE_DIRECTORY=" + folder_,
-                                   "CUDA_MPS_LOG_DIRECTORY=" + folder_ + "/log", "CAROUSEL_MPS_CLIENT=1"};
+                                   "CUDA_MPS_LOG_DIRECTORY=" + folder_ + "/log", "CAROUSEL_MPS_CLIENT=1",
+                                   // the interface of query(); version 3 has other commands
+                                   "CUDA_MPS_PROTOCOL_VERSION=2"};
     // A stage works on one stream. With the driver's default of eight connections, creating four contexts at
     // once takes 0.2 s longer (measured); a stage with more streams can set this variable itself.
     if (std::getenv("CUDA_DEVICE_MAX_CONNECTIONS") == nullptr)

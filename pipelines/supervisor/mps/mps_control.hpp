@@ -55,6 +55,8 @@ public:
 
     /// Returns the environment variables ("NAME=VALUE") that make a stage a client.
     [[nodiscard]] std::vector<std::string> client_environment() const;
+    /// Returns the whole environment of the daemon and its server.
+    [[nodiscard]] std::vector<std::string> daemon_environment() const;
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
 
 private:

@@ -53,6 +53,27 @@ TEST_CASE("a private MPS daemon is started, asked, and ended with its server and
     CHECK(p.is_empty());
 }
 
+TEST_CASE("daemon and server get the settings of MPS and no other variable") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    ::setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50", 1);
+    ::setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    ::setenv("CUDA_MPS_PROTOCOL_VERSION", "3", 1);
+    ::setenv("CAROUSEL_TEST_SECRET", "x", 1);
+    p.control.start();
+    for (const char* name : {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_VISIBLE_DEVICES",
+                             "CUDA_MPS_PROTOCOL_VERSION", "CAROUSEL_TEST_SECRET"})
+        ::unsetenv(name);
+    std::string text = read_file(fmt::format("/proc/{}/environ", p.control.daemon().pid)).value_or("");
+    std::replace(text.begin(), text.end(), '\0', '\n');
+    INFO(text);
+    CHECK_THAT(text, contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50\n"));
+    CHECK_THAT(text, contains("CUDA_MPS_PROTOCOL_VERSION=2\n"));
+    CHECK_THAT(text, !contains("CUDA_VISIBLE_DEVICES") && !contains("CAROUSEL_TEST_SECRET"));
+    CHECK(p.control.end(5000));
+    CHECK(p.is_empty());
+}
+
 TEST_CASE("a client has one connection to the device, unless the environment sets the number") {
     const mps_control control("/somewhere");
     const auto has_one = [&] {
