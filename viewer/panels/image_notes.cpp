@@ -44,7 +44,8 @@ void draw_legend(const picture_model& p, std::size_t which, const picture_place&
     const std::string name = ui::fitted(name_of(s), right - left - px(16)), beyond = beyond_text(s.scale),
                       low_text = scale_text(s.scale.low), high_text = scale_text(s.scale.high);
     const bool ends = s.scale.has_ends();
-    const f32 bar = ends ? px(110) : 0;
+    const f32 texts = width_of(low_text) + width_of(high_text) + px(30);
+    const f32 bar = ends ? std::clamp(right - left - texts, px(16), px(110)) : 0;
     const f32 scale_width = ends ? width_of(low_text) + bar + width_of(high_text) + px(12) : 0;
     const bool no_numbers = s.scale.nan + s.scale.infinite != 0;
     const f32 width =

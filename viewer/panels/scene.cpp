@@ -44,6 +44,7 @@ public:
             ImGui::EndGroup();
             if (m.read_only) ui::tip(read_only_text);
             ImGui::PopItemWidth();
+            draw_settings(m);
             ImGui::PopFont();
         }
         content_ = ImGui::GetCursorPosY();
@@ -91,6 +92,23 @@ private:
         if (ui::button("scene.reset", "reset", "O", "reset everything to its initial value"))
             m.reset_values = true;
         m.values_changed = m.values_changed || changed;
+    }
+
+    // Draws the keys of the selected stage, which only a restart changes.
+    static void draw_settings(const model& m) {
+        const std::string stage = m.selected_seat < m.snap.seats.size()
+                                      ? m.snap.stage_name(m.snap.seats[m.selected_seat].stage)
+                                      : "";
+        const auto of = m.settings_of.find(stage);
+        if (of == m.settings_of.end()) return;
+        ui::text(stage, theme::colors().text);
+        ui::tip("the keys of the selected stage in the pipeline file; `carousel reload` changes them");
+        ui::mark("scene.settings");
+        for (const auto& [key, value] : of->second) {
+            const std::string line = key + "  " + value;
+            ui::text(ui::fitted(line, ImGui::GetContentRegionAvail().x), theme::colors().muted);
+            ui::tip(line);
+        }
     }
 
     // Draws controls for the camera's orbit, which the mouse also turns. The other fields of the camera have

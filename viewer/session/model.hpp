@@ -17,6 +17,7 @@
 #include "viewer/watch/control.hpp"
 #include "viewer/watch/picture_choice.hpp"
 #include "viewer/watch/slot_sampler.hpp"
+#include "viewer/watch/stage_settings.hpp"
 
 namespace carousel::viewer {
 
@@ -82,6 +83,7 @@ struct model {
     picture_model picture;
     slot_picture_model slot_picture;
     settings kept;
+    stage_settings settings_of;  ///< the keys of the pipeline file, by stage
     u32 selected_seat = 0;
     std::vector<command> commands;  ///< the commands that panels have requested in this frame
     /// schema of the run's parameters; empty: there are none, or they are not known yet

@@ -16,7 +16,7 @@
 namespace carousel::viewer {
 namespace {
 constexpr u64 poll_every_ns = 250 * ns_per_ms;
-constexpr u64 check_every_ns = 250 * ns_per_ms;
+constexpr u64 check_every_ns = 250 * ns_per_ms, settings_every_ns = 2 * ns_per_s;
 constexpr u64 first_tap_delay_ns = 250 * ns_per_ms, longest_tap_delay_ns = 2 * ns_per_s;
 }  // namespace
 
@@ -158,7 +158,7 @@ void session::begin_with_block(model& m) {
     sampler_ = std::make_unique<sampler>(mapped_->observed->block());
     tracker_ = telemetry::rate_tracker();
     m.bars.clear();
-    next_tap_ns_ = 0;
+    next_tap_ns_ = next_settings_ns_ = 0;
     tap_delay_ns_ = first_tap_delay_ns;
     schema_known_ = false;
     control_.ask_parameters_again();
@@ -204,6 +204,10 @@ void session::read(model& m) {
             parameters_.take(m, std::move(published->schema));
         }
     parameters_.read(m);
+    if (m.now_ns >= next_settings_ns_) {
+        next_settings_ns_ = m.now_ns + settings_every_ns;
+        m.settings_of = read_stage_settings(m.run.folder);
+    }
     if (std::string notice = observer_->notice(m.now_ns, m.snap.supervisor_heartbeat_ns); !notice.empty())
         m.notice = std::move(notice);
 }

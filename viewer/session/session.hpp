@@ -78,7 +78,7 @@ private:
     std::string no_pictures_;  ///< the reason why frames cannot be leased; "": they can
     bool begun_ = false;
     telemetry::rate_tracker tracker_;
-    u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
+    u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, next_settings_ns_ = 0, tap_delay_ns_ = 0;
     parameter_sync parameters_;
     bool schema_known_ = false;   ///< the schema of the watched block is known
     std::string attach_problem_;  ///< the reason why the run that was found cannot be watched

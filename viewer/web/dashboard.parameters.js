@@ -151,7 +151,18 @@ function buildParameters(fields) {
   $('parameter-list').replaceChildren(...parameterControls.map(c => el('div', {class: 'parameter'}, ...c.row())));
 }
 
+/// The keys of the stages in the pipeline file, which can be read here only.
+let settingsShown = '';
+function settings(s) {
+  const rows = s.stages.filter(x => x.settings.length > 0), key = JSON.stringify(rows.map(x => [x.name, x.settings]));
+  if (key === settingsShown) return;
+  settingsShown = key;
+  $('settings').hidden = rows.length === 0;
+  $('setting-list').replaceChildren(...rows.flatMap(x => [el('dt', {}, x.name), el('dd', {}, x.settings.map(p => `${p.name} ${p.value}`).join(' · '))]));
+}
+
 function parameters(s) {
+  settings(s);
   const p = s.parameters, fields = p ? p.fields.filter(f => f.role !== 'hidden' && f.role !== 'camera.up') : [];
   $('parameters').hidden = fields.length === 0;
   if (fields.length === 0) return;

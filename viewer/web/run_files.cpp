@@ -55,6 +55,7 @@ std::vector<sink_tail> sink_tails(const telemetry::snapshot& s) {
 
 void run_files::read(const std::string& runtime_directory, const std::vector<sink_tail>& tails, u64 block) {
     const bool same_block = std::exchange(block_, block) == block;
+    settings = read_stage_settings(runtime_directory);
     std::map<std::string, u64> found;
     for (const sink_tail& t : tails) {
         const std::optional<telemetry::ledger_summary> sum = summary_of(runtime_directory, t);

@@ -1,12 +1,14 @@
 #pragma once
 // The part of a run's metrics that comes from files of its runtime directory: lost and repeated frames from
-// the ledgers of its sinks, and the sizes of recordings. Only reads files. One thread per object.
+// the ledgers of its sinks, the sizes of recordings, and the settings of the stages. Only reads files. One
+// thread per object.
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "core/types.hpp"
+#include "viewer/watch/stage_settings.hpp"
 
 namespace carousel::telemetry {
 struct snapshot;
@@ -27,6 +29,8 @@ struct run_files {
     };
     std::map<std::string, delivery> sinks;      ///< by stage; a sink without a readable ledger is missing
     std::map<std::string, u64> recorded_bytes;  ///< by stage: size of the stage's recording
+
+    stage_settings settings;  ///< the keys of the pipeline file, by stage
 
     bool confirmed = false;  ///< two readings are complete, so `sinks` is, too
 

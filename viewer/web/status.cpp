@@ -108,6 +108,10 @@ json stage_json(const view& v, std::size_t k, u64 now) {
         {"in_flight", s.in_flight},
         {"processes", processes}};
     out.update(shares_json(rated ? std::optional(r.time) : std::nullopt));
+    out["settings"] = json::array();
+    if (const auto of = v.files.settings.find(s.name); of != v.files.settings.end())
+        for (const auto& [key, value] : of->second)
+            out["settings"].push_back({{"name", key}, {"value", value}});
     return out;
 }
 

@@ -26,6 +26,7 @@ namespace carousel::viewer::web {
 //   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, wait_own, wait_turn,
 //            latency_p50_ms, latency_p99_ms, end_to_end_p50_ms, end_to_end_p99_ms, from_capture_p50_ms,
 //            from_capture_p99_ms (sinks, else null), tombstone_frames, torn_frames, in_flight,
+//            settings [{name, value}]: the keys of the pipeline file, as texts,
 //            processes [{label, instance, pid, state, paused, restarts, last_exit, cpu_percent, memory_bytes,
 //                        age_s, jobs_in_flight}]}]
 //   hosts [{name, address, state "running" | "lost" | "ended" | "refused", clock_ahead_ms | null,
@@ -40,7 +41,8 @@ namespace carousel::viewer::web {
 //   picture {width, height, stage, frame, age_s | null, way, problem, watchers, most_watchers, discarded,
 //            stream_open: the client named by ?viewer= receives /stream.mjpg (requested with the same name),
 //            carries [{name, value}]: the frame's metadata, the used part of its planes, its capture
-//            shown [{stage, plane, planes [...], type, x, y, width, height, zoom, frame, carries,
+//            shown [{stage, plane, planes [...], maps [...], channels [...], type, x, y, width, height, zoom,
+//            frame, carries,
 //                    values null | {low, high, low_text, high_text, colours, ramp ["#rrggbb" ...], below,
 //                                   above, nan, infinite, beyond}}]: one or two, with their positions
 //            note: why the two do not show the same frame, "": they do · request: requests.hpp}
