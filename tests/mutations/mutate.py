@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(mutation.HERE))
 SCRATCH = os.path.join(ROOT, "build", "mutations")
 TREE = os.path.join(SCRATCH, "tree")
 PASSED = os.path.join(SCRATCH, "passed.json")   # the tests that have passed in the unchanged copy, and a hash of it
-TEST_S = 120
+TEST_S = 300   # simulated runs, not optimised, on a busy machine
 GOOD = ("killed", "survives, as explained")
 
 
