@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/clock.hpp"
+#include "hosts/seal.hpp"
 #include "supervisor/stores/ledger_store.hpp"
 
 namespace carousel::test {
@@ -112,7 +113,7 @@ std::string choose_plan(run_setup& s, observed_run& r, machine& m) {
             r.must_deliver[k] = spec.every;
     const u64 ending = m.below(4);
 #if CAROUSEL_SIMULATED_LINK
-    if (ending <= 1 && !s.stages[0].spec.is_port()) {
+    if (ending <= 1 && hosts::can_seal() && !s.stages[0].spec.is_port()) {
         const bool durable = m.below(3) != 0;
         s.stages[0].ends = s.stages[0].forwards_frames = true;
         s.stages[0].spec.max_attempts = 0;
