@@ -4,6 +4,9 @@
 //                                  /input-N.bin    the slot of input N as it was in the ring, with its status
 //                                                  word
 //                                  /sampled-N.bin  the frame's copy of sampled input N, if it had one
+//                                  /state.bin      of a stage with state: the state before the frame, if
+//                                  there
+//                                                  is one
 //   RUN/dead-letters/asset-NAME.bin                an asset made by another stage, shared by all dead letters
 // Writer: the stage's next process, which holds the frame's inputs and forwards the frame as a tombstone
 // (stages/runner/dead_letters.hpp). Readers: `carousel replay` and that stage's program. A dead letter is
@@ -67,6 +70,7 @@ struct dead_letter {
 [[nodiscard]] std::string input_file(std::size_t index);
 [[nodiscard]] std::string sampled_file(std::size_t index);
 [[nodiscard]] std::string asset_file(std::string_view name);
+inline constexpr const char* state_file = "state.bin";
 
 [[nodiscard]] std::string to_json(const dead_letter& letter);
 /// Throws config_error, with the cause, if the folder has no readable dead letter.

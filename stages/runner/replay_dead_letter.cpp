@@ -139,6 +139,11 @@ public:
             outputs_.push_back(std::make_unique<exact_memory>(env.context(), used_bytes(o.format)));
             names_.emplace_back(o.name, o.format);
         }
+        if (d.state.empty() || outputs_.empty()) return;
+        previous_state_ = std::make_unique<exact_memory>(env.context(), outputs_.back()->bytes());
+        const std::string file = l.path + "/" + run::state_file;
+        first_ = ::access(file.c_str(), F_OK) != 0;
+        if (!first_) env.load(file, previous_state_->data(), previous_state_->bytes());
     }
     [[nodiscard]] const shm::frame_meta& meta() const noexcept override { return dead_letter_->facts; }
     [[nodiscard]] u64 ring_sequence() const noexcept override { return dead_letter_->facts.ring_sequence; }
@@ -191,6 +196,16 @@ public:
     [[nodiscard]] std::size_t output_index(std::string_view name) const override {
         return carousel::output_index(names_, name);
     }
+    // The state is the last output; in a dead letter of a frame that had none before it, it begins with
+    // zeros.
+    [[nodiscard]] frame_state state() const override {
+        if (!previous_state_) return frame::state();
+        const frame_format* const format = &dead_letter_->outputs.back().format;
+        return {{previous_state_->data(), format},
+                {outputs_.back()->data(), format},
+                first_,
+                first_ && dead_letter_->facts.ring_sequence != 0};
+    }
     [[nodiscard]] u32 lane() const noexcept override { return 0; }
     [[nodiscard]] std::string_view tombstone_reason() const noexcept override { return {}; }
     void end_stream() override { log::info("the stage reports that its stream ends before this frame"); }
@@ -205,6 +220,8 @@ private:
     /// Null at a sampled input means that the frame had no sampled frame of that input.
     std::vector<std::unique_ptr<exact_memory>> inputs_, sampled_inputs_;
     std::vector<std::unique_ptr<exact_memory>> outputs_;
+    std::unique_ptr<exact_memory> previous_state_;
+    bool first_ = true;  ///< there is no state before the frame
     std::vector<output_description> names_;
 };
 
@@ -216,8 +233,8 @@ std::string all_text(const std::vector<output_description>& all) {
 
 /// A rebuilt program may describe other outputs.
 void require_same_outputs(const run::dead_letter& l, const description& d) {
-    std::vector<output_description> mine = d.outputs, kept;
-    for (output_description& o : mine) (void)o.lay_out();
+    const std::vector<output_description> mine = all_outputs(d);
+    std::vector<output_description> kept;
     for (const run::dead_letter::output& o : l.outputs) kept.emplace_back(o.name, o.format);
     // An output that no stage read had no ring, and the dead letter contains no format for it.
     if (kept.empty() || mine == kept) return;

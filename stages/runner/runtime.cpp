@@ -197,6 +197,7 @@ void runtime::map_links() {
     if (mapped_link* const of_states = states()) {
         of_states->staging.reset();  // both states of a frame are in the ring itself
         no_state_ = context_->allocate(of_states->slot_bytes);
+        map_previous_states(of_states->index);
     }
     if (std::min(s.sampled_inputs, shm::max_sampled_inputs) != attachment_.sampled.size())
         throw shm_error(fmt::format(
@@ -209,6 +210,14 @@ void runtime::map_links() {
     }
     map_headers();
     publish_guard();
+}
+
+// The ring of states is mapped once more, for reading: a wild write to the previous state faults. Memory of
+// kind ipc has one address per process.
+void runtime::map_previous_states(u32 link) {
+    const attached_block& b = session::block_of_link(attachment_.links, link);
+    if (b.memory.kind != device::memory_kind::ipc)
+        previous_states_.emplace(session::map_link(control(), b, *context_, of_others_));
 }
 
 // Called before the stage's own code runs, and before any thread is created (except threads of the stage's

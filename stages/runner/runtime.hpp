@@ -114,7 +114,8 @@ public:
     }
     /// The state before the frame of that job: a slot of states(), or zeros of that size.
     [[nodiscard]] const std::byte* previous_state(const ring::job& j) noexcept {
-        return j.previous ? states()->slot(j.previous.index) : no_state_->data();
+        if (!j.previous) return no_state_->data();
+        return (previous_states_ ? *previous_states_ : *states()).slot(j.previous.index);
     }
     [[nodiscard]] const ring::frame_format& input_format(std::size_t i) const {
         return attachment_.inputs[i].format;
@@ -149,6 +150,7 @@ private:
     void close_block();
     void map_links();
     void map_headers();
+    void map_previous_states(u32 link);
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link, device::access wanted);
     [[nodiscard]] const attached_block& asset_block(std::string_view name) const;
@@ -165,9 +167,10 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;
-    std::vector<mapped_link> sampled_inputs_;    ///< rings of the sampled inputs (sampled_inputs.hpp)
-    std::vector<mapped_link> outputs_;           ///< one element per output format of the attachment
-    std::unique_ptr<device::mapping> no_state_;  ///< zeros, instead of the state before the first one
+    std::vector<mapped_link> sampled_inputs_;     ///< rings of the sampled inputs (sampled_inputs.hpp)
+    std::vector<mapped_link> outputs_;            ///< one element per output format of the attachment
+    std::optional<mapped_link> previous_states_;  ///< the ring of states, mapped for reading
+    std::unique_ptr<device::mapping> no_state_;   ///< zeros, instead of the state before the first one
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
     bool same_work_ = false, maps_peer_rings_ = false, wants_tombstones_ = false;

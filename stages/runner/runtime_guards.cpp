@@ -41,6 +41,7 @@ void runtime::publish_guard() {
     std::vector<const mapped_link*> of_others;
     for (const mapped_link& in : inputs_) of_others.push_back(&in);
     for (const mapped_link& in : sampled_inputs_) of_others.push_back(&in);
+    if (previous_states_) of_others.push_back(&*previous_states_);
     for (const mapped_link* each : of_others) {
         const mapped_link& in = *each;
         guard(*in.memory, ring::wild_write_target::input, in.index, in.slot_bytes + in.canary_bytes,

@@ -131,6 +131,7 @@ u64 bytes_of(runtime& r, const run::dead_letter& l) {
     for (std::size_t k = 0; k < l.sampled.size(); ++k)
         sum += l.sampled[k].there ? r.sampled_input(k).slot_bytes : 0;
     for (const run::dead_letter::asset& a : l.assets) sum += a.bytes;
+    if (r.states() != nullptr) sum += r.states()->slot_bytes;
     return sum;
 }
 
@@ -175,6 +176,8 @@ void write_dead_letter(runtime& r, const frame_in_work& f, const run::dead_lette
         if (l.sampled[k].there)
             to_file.copy(f.sampled_input[k]->memory->data(), r.sampled_input(k).slot_bytes,
                          part + "/" + run::sampled_file(k));
+    if (r.states() != nullptr && f.job.previous)
+        to_file.copy(r.previous_state(f.job), r.states()->slot_bytes, part + "/" + run::state_file);
     run::move_traceback(r.runtime_directory(), l.stage, l.facts.ring_sequence, part);
     shm::write_whole_file(part + "/letter.json", run::to_json(l));
 }

@@ -7,7 +7,8 @@
 //   die_at                 frame at which it dies [-1: none]
 //   die_every              number of frames after which it dies again, repeatedly [0: never]
 //   die_how                exit0 | exit3 | exit76 | bare_exit | abort | segv | throw | gpu | hang | scribble
-//                          (into its input) | scribble_header (of a frame of the first ring) | hang_device
+//                          (into its input) | scribble_header (of a frame of the first ring) |
+//                          scribble_state (into the previous one) | hang_device
 //                          (its queue's work never ends) | hang_finish | throw_finish [abort]
 //   die_incarnations       only the first N incarnations of a seat die so [1000000]
 //   writable_inputs        requests writable inputs [false]
@@ -96,11 +97,13 @@ public:
         work_ms_ = s.integer("work_ms", 0, 0, 60'000);
         finish_ms_ = s.integer("finish_ms", 0, 0, 60'000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
+        if (std::getenv("NUMBER_REPAIRED") != nullptr) die_at_ = -1;  // for the replay of a dead letter
         die_every_ = s.integer("die_every", 0, 0, 1'000'000);
         die_incarnations_ = s.integer("die_incarnations", 1'000'000, 0, 1'000'000);
-        die_how_ = s.choice("die_how", "abort",
-                            {"exit0", "exit3", "exit76", "bare_exit", "abort", "segv", "throw", "gpu", "hang",
-                             "hang_device", "hang_finish", "throw_finish", "scribble", "scribble_header"});
+        die_how_ = s.choice(
+            "die_how", "abort",
+            {"exit0", "exit3", "exit76", "bare_exit", "abort", "segv", "throw", "gpu", "hang", "hang_device",
+             "hang_finish", "throw_finish", "scribble", "scribble_header", "scribble_state"});
         finish_threads_ = static_cast<u32>(s.integer("finish_threads", 1, 0, 64));
         late_start_ = s.flag("late_start", false);
         no_device_epoch_ = s.integer("no_device_epoch", -1, -1, 1'000'000);
@@ -158,6 +161,8 @@ public:
         if (turn && die_how_ == "scribble")
             *const_cast<volatile u64*>(f.input().plane<const u64>("value").data()) = 0;
         if (turn && die_how_ == "scribble_header") *header_of_first_ring() = 0;
+        if (turn && die_how_ == "scribble_state")
+            *const_cast<volatile u64*>(f.state().previous().plane<const u64>("hash").data()) = 0;
         if (turn && !die_how_.ends_with("_finish") && die_how_ != "hang_device") die();
         if (ends_at_ >= 0 && static_cast<i64>(f.frame_number()) >= ends_at_) return end(f);
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();

@@ -102,9 +102,26 @@ TEST_CASE("a tombstone keeps the state, whatever happens around it") {
         CHECK(r["torn"] == 0);
         CHECK(r["dead_letters"].size() == 1);
         CHECK(r["frames"] == 200);
+        // The dead letter has the state before the frame, too.
+        std::string out;
+        CHECK(run.command({"replay", "--dead-letter", "60", "--prefix", "env NUMBER_REPAIRED=1"}, out) ==
+              exit_code::ok);
+        CHECK_THAT(out, contains("succeeded") && !contains("has no state"));
         return r["image_hash"].get<std::string>();
     };
     CHECK(hash_of("calm", 0) == hash_of("killed", 4));
+}
+
+TEST_CASE("a stage that writes to the previous state ends, and the state is not harmed") {
+    run_fixture run;
+    run.start(run.pipeline("written",
+                           stateful("written", "fps = 400\n",
+                                    "die_at = 30\ndie_how = \"scribble_state\"\ndie_incarnations = 1\n")),
+              {"--frames", "200"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK_THAT(run.log(), contains("middle.state"));
+    check_whole(run, 200, undisturbed_hash(200, remembers), 1);
 }
 
 TEST_CASE("a viewer is given the ring of states like any other ring") {
