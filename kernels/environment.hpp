@@ -10,6 +10,7 @@ inline constexpr u32 sky_levels = 6;  ///< roughness 0, 0.2, ... 1
 inline constexpr u32 sky_side = 64;   ///< texels per side of a level's octahedral map, without its border
 inline constexpr u32 sky_pitch = sky_side + 2;  ///< with the border of one texel that filtering reads
 inline constexpr u32 split_sum_side = 32;
+inline constexpr u32 backdrop_side = 512;  ///< texels per side of the octahedral map that pictures show
 
 struct alignas(16) environment {
     /// The diffuse light from all directions around a normal, as the 9 coefficients per channel of spherical

@@ -92,19 +92,19 @@ void vertex_stage(device::queue& q, const vertex_stage_args& args) {
     CAROUSEL_DISPATCH(vertex_stage, q, args);
 }
 
-u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height) {
+u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height, u32 layers) {
     check_size(width, height);
 #if CAROUSEL_WITH_CUDA
-    if (kind == device::device_kind::cuda) return cuda::fragment_scratch_bytes(width, height);
+    if (kind == device::device_kind::cuda) return cuda::fragment_scratch_bytes(width, height, layers);
 #endif
-    (void)kind;
+    (void)kind, (void)layers;
     return cpu::fragment_scratch_bytes(width, height);
 }
 
 void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     check_size(args.width, args.height);
     check_mesh(args.mesh, args.in.max_instances);
-    const u64 needed = fragment_scratch_bytes(q.kind(), args.width, args.height);
+    const u64 needed = fragment_scratch_bytes(q.kind(), args.width, args.height, args.surface.layer_count);
     if (args.scratch == nullptr || args.scratch_bytes < needed) {
         throw config_error(
             fmt::format("the fragment stage was given {} bytes of scratch for {}x{} pixels; it needs {}",
@@ -115,6 +115,10 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     if (args.look.material_count == 0 || args.look.material_count > max_instance_materials)
         throw config_error(fmt::format("{} materials can't be used; expected 1 to {}",
                                        args.look.material_count, max_instance_materials));
+    if (args.surface.layers != nullptr &&
+        (args.surface.layer_count == 0 || args.surface.layer_count > max_layers))
+        throw config_error(fmt::format("{} transparent layers per pixel can't be kept; expected 1 to {}",
+                                       args.surface.layer_count, max_layers));
     CAROUSEL_DISPATCH(fragment_stage, q, args);
 }
 

@@ -113,7 +113,8 @@ enum class raster_path : u8 { automatic, small, medium, large };
 
 /// Bytes of private device memory that fragment_stage needs on a queue of this kind. One block serves all
 /// frames of one queue, because a queue runs in order.
-[[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height);
+/// `layers`: surface_planes::layer_count.
+[[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height, u32 layers = 0);
 
 /// For measurements: the thread that enqueues calls `call(with)` at a point between two launches.
 struct mark {

@@ -30,6 +30,9 @@ void light(device::queue& q, const light_args& args) {
         throw config_error(
             fmt::format("light: a shadow map of {} pixels per side can't be used; expected 16 to {}",
                         args.shadow_side, max_extent));
+    if (args.light_count > max_lights || (args.light_count > 0 && args.lights == nullptr))
+        throw config_error(
+            fmt::format("light: {} lights can't be used; expected at most {}", args.light_count, max_lights));
 #if CAROUSEL_WITH_CUDA
     if (q.kind() == device::device_kind::cuda) return cuda::light(q, args);
 #endif

@@ -5,6 +5,7 @@
 
 #include "device/backend.hpp"
 #include "kernels/environment.hpp"
+#include "kernels/punctual_light.hpp"
 #include "kernels/scene.hpp"
 #include "kernels/surface_planes.hpp"
 
@@ -22,8 +23,13 @@ struct light_args {
     f32 sun = 3.0F;               ///< irradiance of the directional light
     f32 occlusion_radius = 0.3F;  ///< world units; 0: no ambient occlusion
     f32 fog = 0.0F;               ///< 1 / distance at which e^-1 of a surface's light is left; 0: none
-    f32* radiance = nullptr;      ///< f32[height][width][4], 16-byte aligned; the fourth value is 1
-    u8* scratch = nullptr;        ///< u8[height][width], private to the queue
+    const punctual_light* lights = nullptr;  ///< in addition to the directional light
+    u32 light_count = 0;                     ///< at most max_lights
+    /// What is visible where there is no surface, u32[backdrop_side][backdrop_side] (sky_picture.hpp); null:
+    /// the procedural sky.
+    const u32* backdrop = nullptr;
+    f32* radiance = nullptr;  ///< f32[height][width][4], 16-byte aligned; the fourth value is 1
+    u8* scratch = nullptr;    ///< u8[height][width], private to the queue
 };
 void light(device::queue& q, const light_args& args);
 

@@ -13,7 +13,8 @@
 //   base colours u8[h][w][4] (RGBA, sRGB; after each picture its mip levels)
 //   with materials of its own (material_record.hpp): a material_record for each texture, a vertex_detail for
 //   each vertex, indices of the triangles that are not opaque u32[masked + blended][3], and the maps: a
-//   texture_record for each, then texels u8[h][w][4], as those of base colours
+//   texture_record for each, then texels u8[h][w][4], as those of base colours; then a punctual_light for
+//   each light
 // Front faces are counter-clockwise seen from outside. Positions are stored twice, for two kinds of readers:
 // code that places triangles reads only the 12 bytes of a position; code that shades a pixel reads all
 // attributes of three arbitrary vertices, so the attributes of each vertex are contiguous in memory.
@@ -21,6 +22,7 @@
 #include "core/host_device.hpp"
 #include "core/types.hpp"
 #include "kernels/material_record.hpp"
+#include "kernels/punctual_light.hpp"
 
 namespace carousel::kernels {
 
@@ -54,6 +56,7 @@ struct mesh_counts {
     u32 map_texels = 0;      ///< number of texels of all maps together
     /// Triangles in addition to triangle_count that only G-buffers show: with an alpha mask, and transparent.
     u32 masked_count = 0, blended_count = 0;
+    u32 light_count = 0;  ///< lights of the file, for the stage that lights the G-buffer
     bool operator==(const mesh_counts&) const = default;
 };
 
@@ -98,7 +101,7 @@ struct mesh_layout {
     u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, vertices = 0, indices = 0,
         texture = 0;
     u64 texture_numbers = 0, texture_records = 0;  ///< both parts are empty if there is only one texture
-    u64 materials = 0, details = 0, other_indices = 0, map_records = 0, maps = 0;
+    u64 materials = 0, details = 0, other_indices = 0, map_records = 0, maps = 0, lights = 0;
     u64 bytes = 0;  ///< size of the whole block
 };
 
@@ -171,7 +174,8 @@ static_assert(sizeof(texture_record) == 80);
     l.other_indices = l.details + (counts.material_count > 0 ? align_block(v * sizeof(vertex_detail)) : 0);
     l.map_records = l.other_indices + align_block((u64{counts.masked_count} + counts.blended_count) * 12);
     l.maps = l.map_records + align_block(u64{counts.map_count} * sizeof(texture_record));
-    l.bytes = l.maps + align_block(u64{counts.map_texels} * 4);
+    l.lights = l.maps + align_block(u64{counts.map_texels} * 4);
+    l.bytes = l.lights + align_block(u64{counts.light_count} * sizeof(punctual_light));
     return l;
 }
 

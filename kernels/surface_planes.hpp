@@ -17,6 +17,9 @@ inline constexpr const char* radiance_format = "carousel.image.linear";
 /// metallic, clearcoat, each 255 for 1; emission as a factor of the base colour, in units of 1/16), 3 `depth`
 /// f32[h][w] (1 / view depth; 0 where there is no surface). For a mesh with materials of its own also 4
 /// `emission` u32[h][w] (linear, red, green and blue of 9 bits with a common exponent of 5 bits, red lowest).
+/// If the mesh has transparent triangles, also 5 `layers` u32[h][w][1 to 4][5]: those that precede the
+/// surface, nearest first, each as depth (f32; 0: no layer, nor after it), albedo, normal, material (with the
+/// opacity, 255 for 1, instead of emission) and emission. Farther ones than these are not shown.
 [[nodiscard]] inline std::vector<plane_spec> surface_plane_specs(u32 width, u32 height,
                                                                  bool own_materials = false) {
     std::vector<plane_spec> planes = {{"albedo", scalar::u8_, {height, width, 4}},
@@ -26,6 +29,7 @@ inline constexpr const char* radiance_format = "carousel.image.linear";
     if (own_materials) planes.push_back({"emission", scalar::u32_, {height, width}});
     return planes;
 }
+inline constexpr u32 max_layers = 4, layer_words = 5;
 inline constexpr u32 unlit_normal = ~0U;  ///< no octahedral coordinate is 65535
 
 /// The planes as pointers. If `albedo` is null, only `depth` is written, as for a shadow map.
@@ -35,6 +39,8 @@ struct surface_planes {
     u32* material = nullptr;
     f32* depth = nullptr;
     u32* emission = nullptr;  ///< null if the mesh has no materials of its own
+    u32* layers = nullptr;    ///< null if nothing transparent is shown
+    u32 layer_count = 0;      ///< per pixel, at most max_layers
 };
 
 /// A material that is the same for the whole of an instance; its tint multiplies the texture.

@@ -72,9 +72,7 @@ struct surface_words {
 };
 /// Of a mesh with materials of its own.
 template <typename Tables>
-[[nodiscard]] CAROUSEL_HD_INLINE surface_words own_words(const surface_job& j, const Tables& tables, u32 id,
-                                                         f32 px, f32 py) {
-    const surface_values v = own_surface_at(j, tables, id, px, py);
+[[nodiscard]] CAROUSEL_HD_INLINE surface_words own_words(const Tables& tables, const surface_values& v) {
     if (v.unlit) return {0xff000000U, unlit_normal, byte_of(1.0F, 255.0F), pack_emission(v.base)};
     const auto code = [&](f32 linear) { return static_cast<u32>(tables.encode(encode_index(linear))); };
     return {
@@ -151,6 +149,22 @@ CAROUSEL_HD_INLINE u32 textured_albedo(const surface_job& j, const Tables& table
     return tinted(tables, texel, m);
 }
 
+/// The base colour with the marks of scene_state::shading 2 (numbers of triangles) and of the wireframe.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 marked(const surface_job& j, u32 id, f32 px, f32 py, u32 albedo) {
+    const u32 color = j.shade.mode == 2 ? shade_id(id) : albedo;
+    if (j.shade.wireframe == 0 || j.shade.mode > 1) return color;
+    const triangle_place place = place_of(j, id);
+    clip_vertex c[3];
+    for (u32 k = 0; k < 3; ++k) {
+        const f32* const p = j.mesh.vertices[place.vertex[k]].position;
+        c[k] = to_clip(j.instances[place.instance].clip, {p[0], p[1], p[2]});
+    }
+    const f32 sx = j.shade.scale_x, sy = j.shade.scale_y;
+    const bool edge = near_edge(px, py, sx, sy, c[0], c[1]) || near_edge(px, py, sx, sy, c[1], c[2]) ||
+                      near_edge(px, py, sx, sy, c[2], c[0]);
+    return (shade_wire(edge, color) & 0xffffffU) | (albedo & 0xff000000U);
+}
+
 /// Writes the pixel's elements of all planes.
 template <typename Tables>
 CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables, u64 key, u32 x, u32 y) {
@@ -167,7 +181,7 @@ CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables
         normal = pack_normal({0.0F, 1.0F, 0.0F});
         material = pack_material(j.look.floor_material);
     } else if (j.mesh.materials != nullptr && static_cast<u32>(key) < j.all_ids) {
-        const surface_words w = own_words(j, tables, static_cast<u32>(key), px, py);
+        const surface_words w = own_words(tables, own_surface_at(j, tables, static_cast<u32>(key), px, py));
         albedo = w.albedo, normal = w.normal, material = w.material, emission = w.emission;
     } else if (static_cast<u32>(key) < j.id_limit) {
         const surface_triangle t = surface_triangle_of(j, static_cast<u32>(key));
@@ -179,6 +193,9 @@ CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables
         albedo = m.textured != 0 ? textured_albedo(j, tables, t, b, px, py, m)
                                  : tinted(tables, sampled_texel{}, m);
     }
+    if ((j.shade.mode == 2 || j.shade.wireframe != 0) && !floor && depth > 0.0F &&
+        static_cast<u32>(key) < j.all_ids)
+        albedo = marked(j, static_cast<u32>(key), px, py, albedo);
     j.out.albedo[at] = albedo;
     j.out.normal[at] = normal;
     j.out.material[at] = material;

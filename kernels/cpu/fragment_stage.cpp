@@ -139,11 +139,14 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
     fragment_job job = make_job(args);
     const body::surface_job surface =
         args.color == nullptr ? body::make_surface_job(args) : body::surface_job{};
-    other_parts masked;
+    other_parts masked, blended;
     if (args.color == nullptr) {
         job.surface = &surface;
         if (args.mesh.counts.masked_count > 0)
             masked = find_other_parts(pool, job, 0, args.mesh.counts.masked_count);
+        if (args.mesh.counts.blended_count > 0 && args.surface.layers != nullptr)
+            blended =
+                find_other_parts(pool, job, args.mesh.counts.masked_count, args.mesh.counts.blended_count);
     }
     void (*const resolve_tile)(const fragment_job&, u32, const u64*) =
         job.surface != nullptr ? shade_entries_of(use).surface_tile : use.resolve_tile;
@@ -159,6 +162,7 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
             // The keys are stored in the visibility buffer only if there are several rounds; if there is only
             // one round, they stay in the nearest caches.
             alignas(64) u64 own[tile_keys];
+            std::vector<u64> layers;
             const bool only = first && last;
             for (u64 t = begin; t < end; ++t) {
                 u64* const keys = only ? own : job.visibility + t * tile_keys;
@@ -166,6 +170,13 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
                 if (last && !masked.parts.empty())
                     shade_entries_of(use).masked_tile(job, static_cast<u32>(t), keys, masked);
                 if (last) resolve_tile(job, static_cast<u32>(t), keys);
+                if (last && args.surface.layers != nullptr) {
+                    layers.assign(args.surface.layer_count * tile_keys, body::empty_key);
+                    if (!blended.parts.empty())
+                        shade_entries_of(use).blended_tile(job, static_cast<u32>(t), keys, layers.data(),
+                                                           blended);
+                    shade_entries_of(use).layers_tile(job, static_cast<u32>(t), layers.data());
+                }
             }
         });
     }

@@ -257,6 +257,11 @@ CAROUSEL_FORCE void row_light(lit_row& r, const light_pass& p) {
 }
 
 void light_rows(const light_pass& p, u32 begin, u32 end) {
+    if (has_extras(p)) {
+        for (u32 y = begin; y < end; ++y)
+            for (u32 x = 0; x < p.a.width; ++x) light_pixel(p, *p.tables, x, y);
+        return;
+    }
     lit_row r;
     for (u32 l = 0; l < row; ++l) {
         r.sun[l] = p.a.sun, r.open[l] = 1.0F;

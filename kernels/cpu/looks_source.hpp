@@ -2,6 +2,7 @@
 // namespace) and is compiled for one instruction set. The rule of cpu/simd_source.hpp applies: only functions
 // that are forced inline or local to the namespace may be called.
 
+#include "kernels/body/layers.hpp"
 #include "kernels/body/move.hpp"
 #include "kernels/body/other_triangles.hpp"
 #include "kernels/cpu/shade_entries.hpp"
@@ -60,26 +61,58 @@ struct cpu_tables {
 #include "kernels/cpu/post_rows.hpp"
 // clang-format on
 
-void masked_tile(const fragment_job& job, u32 tile, u64* keys, const other_parts& parts) {
-    const surface_job& surface = *job.surface;
+/// Calls draw(x, y, place of the pixel in the tile, key) for each pixel of the tile that a part covers.
+template <typename Draw>
+CAROUSEL_HD_INLINE void each_covered(const fragment_job& job, u32 tile, const special_triangle& part,
+                                     const Draw& draw) {
     const i32 x0 = static_cast<i32>(tile % job.tiles_x * tile_width),
               y0 = static_cast<i32>(tile / job.tiles_x * tile_height);
-    for (u32 i = parts.begin[tile]; i < parts.begin[tile + 1]; ++i) {
-        const special_triangle& part = parts.parts[parts.places[i]];
-        const pixel_test test = make_pixel_test(part.triangle);
-        const i32 last_x = min_(part.box.x1, x0 + static_cast<i32>(tile_width) - 1),
-                  last_y = min_(part.box.y1, y0 + static_cast<i32>(tile_height) - 1);
-        for (i32 y = max_(part.box.y0, y0); y <= last_y; ++y) {
-            for (i32 x = max_(part.box.x0, x0); x <= last_x; ++x) {
-                const u32 column = static_cast<u32>(x), line = static_cast<u32>(y);
-                u64& nearest = keys[static_cast<u32>(y - y0) * tile_stride + static_cast<u32>(x - x0)];
-                const u64 key = key_at(test, column, line, part.id);
-                if (key < nearest && passes_mask(surface, part.id, centre_x(surface.shade, column),
-                                                 centre_y(surface.shade, line)))
-                    nearest = key;
-            }
+    const pixel_test test = make_pixel_test(part.triangle);
+    const i32 last_x = min_(part.box.x1, x0 + static_cast<i32>(tile_width) - 1),
+              last_y = min_(part.box.y1, y0 + static_cast<i32>(tile_height) - 1);
+    for (i32 y = max_(part.box.y0, y0); y <= last_y; ++y) {
+        for (i32 x = max_(part.box.x0, x0); x <= last_x; ++x) {
+            const u64 key = key_at(test, static_cast<u32>(x), static_cast<u32>(y), part.id);
+            if (key != empty_key)
+                draw(static_cast<u32>(x), static_cast<u32>(y),
+                     static_cast<u32>(y - y0) * tile_stride + static_cast<u32>(x - x0), key);
         }
     }
+}
+void masked_tile(const fragment_job& job, u32 tile, u64* keys, const other_parts& parts) {
+    const surface_job& surface = *job.surface;
+    for (u32 i = parts.begin[tile]; i < parts.begin[tile + 1]; ++i) {
+        const special_triangle& part = parts.parts[parts.places[i]];
+        each_covered(
+            job, tile, part, [&](u32 x, u32 y, u32 at, u64 key) __attribute__((always_inline)) {
+                if (key < keys[at] &&
+                    passes_mask(surface, part.id, centre_x(surface.shade, x), centre_y(surface.shade, y)))
+                    keys[at] = key;
+            });
+    }
+}
+void blended_tile(const fragment_job& job, u32 tile, const u64* keys, u64* layers, const other_parts& parts) {
+    const surface_job& surface = *job.surface;
+    const u32 count = surface.out.layer_count;
+    for (u32 i = parts.begin[tile]; i < parts.begin[tile + 1]; ++i) {
+        const special_triangle& part = parts.parts[parts.places[i]];
+        each_covered(
+            job, tile, part, [&](u32 x, u32 y, u32 at, u64 key) __attribute__((always_inline)) {
+                if (key < keys[at] && key < layers[(count - 1) * tile_keys + at] &&
+                    is_visible_layer(surface, part.id, centre_x(surface.shade, x),
+                                     centre_y(surface.shade, y)))
+                    add_layer(layers + at, tile_keys, count, key);
+            });
+    }
+}
+void layers_tile(const fragment_job& job, u32 tile, const u64* layers) {
+    const surface_job& surface = *job.surface;
+    const u32 x0 = tile % job.tiles_x * tile_width, y0 = tile / job.tiles_x * tile_height;
+    const u32 x1 = min_(x0 + tile_width, surface.width), y1 = min_(y0 + tile_height, surface.height);
+    for (u32 y = y0; y < y1; ++y)
+        for (u32 x = x0; x < x1; ++x)
+            layers_pixel(surface, cpu_tables{job.tables}, layers + (y - y0) * tile_stride + (x - x0),
+                         tile_keys, x, y);
 }
 void compare_rows(const compare_pass& p, u32* sums, u32 begin, u32 end) {
     for (u32 y = begin; y < end; ++y) {
@@ -100,7 +133,8 @@ void move_range(const motion_view& m, const move_args& args, u32 begin, u32 end)
 }  // namespace
 
 extern const shade_entries looks;
-const shade_entries looks{surface_tile,  masked_tile, occlusion_rows, light_rows,   bloom_down_rows,
-                          bloom_up_rows, tone_rows,   smooth_rows,    compare_rows, move_range};
+const shade_entries looks{surface_tile,   masked_tile, blended_tile,    layers_tile,
+                          occlusion_rows, light_rows,  bloom_down_rows, bloom_up_rows,
+                          tone_rows,      smooth_rows, compare_rows,    move_range};
 
 }  // namespace carousel::kernels::cpu::CAROUSEL_SIMD

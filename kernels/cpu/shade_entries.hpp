@@ -27,6 +27,11 @@ struct shade_entries {
     void (*surface_tile)(const fragment_job& job, u32 tile, const u64* keys);
     /// Draws those parts of triangles with an alpha mask that touch the tile into its keys.
     void (*masked_tile)(const fragment_job& job, u32 tile, u64* keys, const other_parts& parts);
+    /// Adds visible transparent fragments to the tile's layers, which have tile_keys keys each.
+    void (*blended_tile)(const fragment_job& job, u32 tile, const u64* keys, u64* layers,
+                         const other_parts& parts);
+    /// Writes the tile's elements of the plane `layers`, after surface_tile().
+    void (*layers_tile)(const fragment_job& job, u32 tile, const u64* layers);
     // Rows [begin, end).
     void (*occlusion_rows)(const body::light_pass& p, u32 begin, u32 end);
     void (*light_rows)(const body::light_pass& p, u32 begin, u32 end);

@@ -118,7 +118,8 @@ CAROUSEL_FORCE void row_own(surface_row& r, const surface_job& j, const cpu_tabl
     const f32 py = centre_y(j.shade, y);
     for (u32 l = 0; l < r.count; ++l) {
         const u32 at = r.place[l];
-        const surface_words w = own_words(j, tables, r.id[l], centre_x(j.shade, x0 + at), py);
+        const surface_words w =
+            own_words(tables, own_surface_at(j, tables, r.id[l], centre_x(j.shade, x0 + at), py));
         r.albedo[at] = w.albedo, r.normal[at] = w.normal, r.material[at] = w.material;
         r.emission[at] = w.emission;
     }
@@ -130,6 +131,12 @@ void surface_tile(const fragment_job& job, u32 tile, const u64* keys) {
     const u32 columns = min_(j.width - x0, row), y1 = min_(y0 + tile_height, j.height);
     if (j.out.albedo == nullptr) return depth_tile(j, x0, y0, y1, keys);
     const cpu_tables tables{job.tables};
+    if (j.shade.mode == 2 || j.shade.wireframe != 0) {
+        for (u32 y = y0; y < y1; ++y)
+            for (u32 x = 0; x < columns; ++x)
+                surface_pixel(j, tables, keys[(y - y0) * tile_stride + x], x0 + x, y);
+        return;
+    }
     plain_surface plain[max_instance_materials];
     for (u32 i = 0; i < j.look.material_count; ++i) plain[i] = plain_of(tables, j.look.materials[i]);
     const plain_surface floor = plain_of(tables, j.look.floor_material);

@@ -12,7 +12,7 @@
 // take minima. raster_large ends after raster_small, so that the tiles and the resolve see the results of
 // both. Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. The keys and the counter are both
 // initialised by setting all bits. So the value of the counter is its stored word plus one.
-#include "kernels/body/other_triangles.hpp"
+#include "kernels/body/layers.hpp"
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/large.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -76,26 +76,36 @@ __global__ void __launch_bounds__(256) raster_all_by_thread(const __grid_constan
     }
 }
 
-/// Triangles with an alpha mask, each by one warp, 32 pixels of a row of its box at a time.
+/// Draws triangles that are not opaque, each by one warp, 32 pixels of a row of its box at a time. Masked
+/// ones go into the keys; transparent ones that no key hides go into the layers.
+template <bool masked>
 __global__ void __launch_bounds__(256)
-    raster_masked(const __grid_constant__ surface_args s, const __grid_constant__ raster_args a) {
-    const u32 count = a.mesh.counts.masked_count, others = other_triangles(a.mesh.counts);
+    raster_others(const __grid_constant__ surface_args s, const __grid_constant__ raster_args a) {
+    const u32 before = masked ? 0 : a.mesh.counts.masked_count,
+              count = masked ? a.mesh.counts.masked_count : a.mesh.counts.blended_count;
+    const u32 others = other_triangles(a.mesh.counts), lane = threadIdx.x & 31U;
     const u64 end = u64{min_(a.in.counters->instance_count, a.in.max_instances)} * count;
-    const u32 lane = threadIdx.x & 31U;
+    const u64 pixels = u64{s.job.width} * s.job.height;
     for (u64 at = (u64{blockIdx.x} * 256 + threadIdx.x) / 32; at < end; at += u64{gridDim.x} * 8) {
         const u32 instance = static_cast<u32>(at / count);
-        const u32 id = a.id_limit + instance * others + static_cast<u32>(at - u64{instance} * count);
+        const u32 id = a.id_limit + instance * others + before + static_cast<u32>(at - u64{instance} * count);
         const screen_parts parts = parts_of(s.job, a.view, id);
         for (u32 k = 0; k < parts.count; ++k) {
             const pixel_box box = box_of(parts.part[k], a.view.width, a.view.height);
             const pixel_test test = make_pixel_test(parts.part[k]);
             for (u32 y = static_cast<u32>(box.y0); y <= static_cast<u32>(box.y1); ++y) {
                 for (u32 x = static_cast<u32>(box.x0) + lane; x <= static_cast<u32>(box.x1); x += 32) {
-                    const u64 key = key_at(test, x, y, id);
-                    unsigned long long* const nearest = a.keys + u64{y} * s.job.width + x;
-                    if (key < *nearest &&
-                        passes_mask(s.job, id, centre_x(s.job.shade, x), centre_y(s.job.shade, y)))
-                        atomicMin(nearest, static_cast<unsigned long long>(key));
+                    unsigned long long key = key_at(test, x, y, id);
+                    const u64 place = u64{y} * s.job.width + x;
+                    if (key >= a.keys[place]) continue;
+                    const f32 px = centre_x(s.job.shade, x), py = centre_y(s.job.shade, y);
+                    if (masked) {
+                        if (passes_mask(s.job, id, px, py)) atomicMin(a.keys + place, key);
+                    } else if (is_visible_layer(s.job, id, px, py)) {
+                        // Each layer keeps the smaller key and passes the other one on (add_layer).
+                        for (u32 i = 0; i < s.job.out.layer_count && key != empty_key; ++i)
+                            key = max_(atomicMin(s.layers + i * pixels + place, key), key);
+                    }
                 }
             }
         }
@@ -106,9 +116,10 @@ u64 key_bytes(u32 width, u32 height) { return align_block(u64{width} * height * 
 
 }  // namespace
 
-u64 fragment_scratch_bytes(u32 width, u32 height) {
+u64 fragment_scratch_bytes(u32 width, u32 height, u32 layers) {
     return block_alignment + key_bytes(width, height) +
-           u64{large_capacity} * (sizeof(large_box) + sizeof(large_triangle));
+           u64{large_capacity} * (sizeof(large_box) + sizeof(large_triangle)) +
+           key_bytes(width, height) * layers;
 }
 
 void fragment_stage(device::queue& q, const fragment_stage_args& args) {
@@ -145,10 +156,21 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const dim3 blocks((args.width + 31) / 32, (args.height + 7) / 8);
     if (args.color == nullptr) {
-        const surface_args s{make_surface_job(args), a.keys};
-        const u64 masked = u64{args.in.max_instances} * args.mesh.counts.masked_count;
+        surface_args s{make_surface_job(args), a.keys, nullptr};
+        const u64 masked = u64{args.in.max_instances} * args.mesh.counts.masked_count,
+                  blended = u64{args.in.max_instances} * args.mesh.counts.blended_count;
         if (masked > 0)
-            launch("raster_masked", raster_masked, blocks_striding(masked * 32, 256, 4), 256, q, s, a);
+            launch("raster_masked", raster_others<true>, blocks_striding(masked * 32, 256, 4), 256, q, s, a);
+        if (args.surface.layers != nullptr) {
+            s.layers = reinterpret_cast<unsigned long long*>(
+                store + u64{large_capacity} * (sizeof(large_box) + sizeof(large_triangle)));
+            const u64 layer_words_of_16 = u64{args.width} * args.height * args.surface.layer_count / 2 + 1;
+            launch("clear_layers", clear, blocks_for(layer_words_of_16, 256), 256, q,
+                   reinterpret_cast<uint4*>(s.layers), static_cast<u32>(layer_words_of_16));
+            if (blended > 0)
+                launch("raster_blended", raster_others<false>, blocks_striding(blended * 32, 256, 4), 256, q,
+                       s, a);
+        }
         launch_after("resolve_surface", resolve_surface, blocks, dim3(32, 8), q, s);
         return;
     }

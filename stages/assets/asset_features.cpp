@@ -70,7 +70,7 @@ public:
         add(asset_feature::animations, asset_.animations.size(), "animation is", "animations are",
             "played, one at a time");
         add(asset_feature::cameras, asset_.cameras.size(), "camera of the file is", "cameras of the file are",
-            "not used: the frame parameters have the camera");
+            "not used: the key camera of the stage geometry names one");
         add(asset_feature::lights, asset_.lights.size(), "light of the file is", "lights of the file are",
             "not used: the frame parameters have the light");
         add(asset_feature::morph_targets, parts_.morphed, "mesh has", "meshes have", "morph targets");
@@ -153,7 +153,8 @@ private:
                       "have specular colours or indices of refraction, which are not shown");
         add_materials(
             asset_feature::transmission, [](m a) { return a.transmission > 0; },
-            "lets light pass and is drawn opaque", "let light pass and are drawn opaque");
+            "lets light pass and is drawn opaque (in a G-buffer: as plain alpha)",
+            "let light pass and are drawn opaque (in a G-buffer: as plain alpha)");
         add_materials(
             asset_feature::unlit, [](m a) { return a.unlit; }, "is unlit and is drawn with light",
             "are unlit and are drawn with light");
@@ -192,9 +193,11 @@ bool is_shown(asset_feature feature, shown_by pictures) noexcept {
         case asset_feature::morph_targets:
         case asset_feature::skins:
             return true;
+        case asset_feature::alpha_blend:
         case asset_feature::alpha_mask:
         case asset_feature::clearcoat:
         case asset_feature::emission:
+        case asset_feature::lights:
         case asset_feature::metallic_roughness:
         case asset_feature::nearest_filter:
         case asset_feature::normal_maps:

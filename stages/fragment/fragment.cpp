@@ -20,9 +20,20 @@ description fragment::configure(const configuration& with) {
             "\"surface\" here and add the stages light and post (pipelines/looks.toml), or remove "
             "full_materials from the stage geometry",
             with.stage));
+    if (surface_) {
+        const auto most =
+            static_cast<u32>(with.settings->integer("layers", kernels::max_layers, 1, kernels::max_layers));
+        layers_ = mesh_.layout.counts.blended_count > 0 ? most : 0;
+    }
     if (surface_) appearance_ = appearance_from(*with.settings);
-    return {.outputs = {surface_ ? surface_format(width_, height_, mesh_.three_quarter, own_materials)
-                                 : image_format(width_, height_)},
+    frame_format output = surface_
+                              ? surface_format(width_, height_, mesh_.three_quarter, own_materials, layers_)
+                              : image_format(width_, height_);
+    if (surface_ && mesh_.layout.counts.light_count > 0) {
+        output.constants[lights_constant] = mesh_.layout.counts.light_count;
+        output.constants[lights_offset_constant] = static_cast<f64>(mesh_.layout.lights);
+    }
+    return {.outputs = {std::move(output)},
             .uses = {mesh_asset},
             .parameters = scene_parameters::schema(mesh_.three_quarter),
             .same_work = true};
@@ -30,7 +41,8 @@ description fragment::configure(const configuration& with) {
 
 void fragment::prepare(environment& env) {
     block_ = map_mesh(env, mesh_);
-    scratch_ = env.context().allocate(kernels::fragment_scratch_bytes(env.context().kind(), width_, height_));
+    scratch_ = env.context().allocate(
+        kernels::fragment_scratch_bytes(env.context().kind(), width_, height_, layers_));
 }
 
 void fragment::process(frame& f) {

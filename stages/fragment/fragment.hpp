@@ -6,6 +6,8 @@
 // With output = "surface":
 //   materials       names of the materials of the instances, in turn (material_table.hpp); a mesh with
 //                   materials of its own (full_materials of geometry) has those instead ["textured"]
+//   layers          transparent surfaces per pixel that are shown, the nearest ones: 1 to 4; of meshes with
+//                   full_materials [4]
 //   floor           height of an infinite floor; no key: no floor
 //   floor_material  ["concrete"]
 
@@ -24,6 +26,7 @@ private:
     mesh_input mesh_;
     u32 width_ = 0, height_ = 0;
     bool surface_ = false;
+    u32 layers_ = 0;
     kernels::surface_look appearance_;
     const std::byte* block_ = nullptr;
     std::unique_ptr<device::mapping> scratch_;  ///< one for all lanes, because the frames of one queue run in

@@ -10,14 +10,13 @@ description geometry::configure(const configuration& with) {
                  ? kernels::arrangement::field
                  : kernels::arrangement::grid;
     spacing_ = static_cast<f32>(with.settings->number("spacing", 2.4, 0.0, 1000.0));
-    require_limits(with, {mesh_.layout(), instances_, mesh_.is_file()});
+    require_limits(with, {mesh_.layout(), instances_, mesh_.view()});
     std::vector<asset_description> assets{{mesh_asset, mesh_.layout().bytes}};
     if (mesh_.motion().moves()) assets.push_back({motion_asset, mesh_.motion().bytes});
-    return {
-        .outputs = {scene_format(mesh_.layout().counts, instances_, mesh_.is_file(), mesh_.motion().counts)},
-        .makes = std::move(assets),
-        .parameters = scene_parameters::schema(mesh_.is_file()),
-        .same_work = true};
+    return {.outputs = {scene_format(mesh_.layout().counts, instances_, mesh_.view(), mesh_.motion().counts)},
+            .makes = std::move(assets),
+            .parameters = scene_parameters::schema(mesh_.view()),
+            .same_work = true};
 }
 
 void geometry::load_asset(std::string_view name, std::span<std::byte> memory, environment& env) {

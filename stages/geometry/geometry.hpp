@@ -14,6 +14,8 @@
 //   clip       the animation of a file that plays: its name or number, or none [the first one]
 //   speed      of the animation; below 0: backwards [1]
 //   loop       false: the animation plays once and ends in its last pose [true]
+//   camera     number, from 0, or name of a perspective camera of the mesh file: the initial values of eye,
+//              target, up and fov_y
 //   copies     instances of the mesh [1]
 //   arrangement  of the copies: grid, or field (sunflower pattern, each instance tumbling in its own way)
 //                ["grid"]

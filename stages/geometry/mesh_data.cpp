@@ -29,7 +29,7 @@ f64 sphere_of_points::radius(const std::string& name) const {
     return radius_;
 }
 
-void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name) {
+unit_fit fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name) {
     sphere_of_points sphere;
     for (const mesh_vertex& v : vertices) sphere.include(v.position);
     for (const mesh_vertex& v : vertices) sphere.reach(v.position);
@@ -37,6 +37,7 @@ void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name
     for (mesh_vertex& v : vertices)
         for (std::size_t axis = 0; axis < 3; ++axis)
             v.position[axis] = static_cast<f32>((v.position[axis] - sphere.centre(axis)) / radius);
+    return {{sphere.centre(0), sphere.centre(1), sphere.centre(2)}, radius};
 }
 
 std::string facing_away(const mesh_data& mesh, const f32 (&eye)[3]) {

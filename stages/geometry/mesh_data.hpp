@@ -8,6 +8,8 @@
 
 #include "core/types.hpp"
 #include "kernels/material_record.hpp"
+#include "kernels/punctual_light.hpp"
+#include "kernels/scene.hpp"
 #include "stages/assets/scene_asset.hpp"
 #include "stages/assets/texture.hpp"
 
@@ -37,7 +39,14 @@ struct mesh_materials {
     std::vector<kernels::material_record> records;  ///< one per surface
     std::vector<kernels::vertex_detail> details;    ///< one per vertex
     std::vector<surface> maps;
+    std::vector<kernels::punctual_light> lights;  ///< in the space of the mesh
     std::vector<u32> masked, blended;  ///< triangles, three indices each, which are not in mesh_data::indices
+};
+
+/// A perspective camera of a file, in the space of the mesh.
+struct file_camera {
+    std::string name;
+    kernels::camera_state state;
 };
 
 struct mesh_data {
@@ -45,6 +54,7 @@ struct mesh_data {
     std::vector<u32> indices;       ///< three per triangle, counter-clockwise seen from outside
     std::vector<surface> surfaces;  ///< empty: the file specifies no colours
     mesh_materials materials;       ///< empty unless they were requested
+    std::vector<file_camera> cameras;
 };
 
 /// Where a vertex of a mesh comes from.
@@ -72,9 +82,13 @@ private:
     f64 radius_ = 0;
 };
 
+/// What fit_unit_sphere() has done: it subtracted `centre`, then divided by `radius`.
+struct unit_fit {
+    f64 centre[3] = {0, 0, 0}, radius = 1;
+};
 /// Moves the centre of the bounding box to the origin and the farthest point to distance 1. Throws
 /// settings_error for the key "mesh" if all points coincide.
-void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name);
+unit_fit fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name);
 
 /// Returns the reason why a picture would not show the mesh, given that back faces are not drawn; "" if the
 /// picture would show the mesh. The possible reasons: the orientation of every triangle contradicts its

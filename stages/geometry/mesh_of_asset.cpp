@@ -9,6 +9,7 @@
 
 #include "device/cpu/memfd.hpp"
 #include "stages/assets/obj_parts.hpp"
+#include "stages/geometry/file_lights.hpp"
 #include "stages/geometry/material_maker.hpp"
 #include "stages/geometry/mesh_data.hpp"
 #include "stages/sdk/configuration.hpp"
@@ -111,6 +112,8 @@ public:
             restore_order(first, numbers);
         }
         if (all_properties_) mesh_.materials.maps = materials_.take_maps();
+        if (all_properties_) mesh_.materials.lights = lights_of(asset_, world);
+        mesh_.cameras = cameras_of(asset_, world);
         // The kernels need an opaque triangle; this one has no area.
         if (all_properties_ && mesh_.indices.empty() && !mesh_.vertices.empty()) mesh_.indices = {0, 0, 0};
         return std::move(mesh_);
@@ -135,7 +138,14 @@ private:
     /// Where the triangles of a material are.
     std::vector<u32>& indices_for(const asset_material& m) {
         if (!all_properties_) return mesh_.indices;
-        return m.alpha == alpha_mode::mask ? mesh_.materials.masked : mesh_.indices;
+        switch (shown_alpha(m)) {
+            case alpha_mode::mask:
+                return mesh_.materials.masked;
+            case alpha_mode::blend:
+                return mesh_.materials.blended;
+            default:
+                return mesh_.indices;
+        }
     }
 
     /// Brings the triangles whose indices begin at `first` into the file's order, because of two triangles at

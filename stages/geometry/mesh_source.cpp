@@ -70,7 +70,30 @@ mesh_source mesh_source::from(const settings& s) {
     source.layout_ = kernels::lay_out_mesh(counts);
     source.choose_texture(s);
     source.choose_maps(s);
+    source.choose_camera(s);
     return source;
+}
+
+start_view mesh_source::view() const {
+    start_view out(is_file());
+    out.camera = camera_;
+    return out;
+}
+
+void mesh_source::choose_camera(const settings& s) {
+    const std::string chosen = s.text("camera", "");
+    if (chosen.empty() || !file_) return;  // of files only
+    std::string known;
+    for (std::size_t i = 0; i < file_->cameras.size(); ++i) {
+        const file_camera& c = file_->cameras[i];
+        if (chosen == c.name || chosen == fmt::format("{}", i)) {
+            camera_ = c.state;
+            return;
+        }
+        known += fmt::format("{}{} (\"{}\")", i > 0 ? ", " : "", i, c.name);
+    }
+    throw settings_error("camera", fmt::format("the mesh file has no perspective camera \"{}\"; it has {}",
+                                               chosen, known.empty() ? "none" : known));
 }
 
 void mesh_source::choose_maps(const settings& s) {
@@ -83,6 +106,7 @@ void mesh_source::choose_maps(const settings& s) {
     counts.map_texels = static_cast<u32>(maps_.texels());
     counts.masked_count = static_cast<u32>(m.masked.size() / 3);
     counts.blended_count = static_cast<u32>(m.blended.size() / 3);
+    counts.light_count = static_cast<u32>(m.lights.size());
     layout_ = kernels::lay_out_mesh(counts);
 }
 
@@ -238,6 +262,7 @@ void mesh_source::fill_materials(std::byte* block, device::context& context, dev
     copy(layout_.other_indices, m.masked);
     copy(layout_.other_indices + m.masked.size() * sizeof(u32), m.blended);
     copy(layout_.map_records, maps_.records());
+    copy(layout_.lights, m.lights);
     if (maps_.texels() > 0) maps_.fill(reinterpret_cast<u32*>(place(layout_.maps)));
     queue.copy(block + layout_.materials, staging->data(), bytes);
     queue.drain();

@@ -12,6 +12,7 @@
 #include "kernels/mesh_layout.hpp"
 #include "stages/geometry/mesh_data.hpp"
 #include "stages/geometry/moving_mesh.hpp"
+#include "stages/scene/scene_parameters.hpp"
 #include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
@@ -64,6 +65,8 @@ public:
     [[nodiscard]] f64 clip_time(f64 seconds) const noexcept;
     /// Fills a block of motion().bytes bytes, as fill().
     void fill_motion(std::span<std::byte> block, device::context& context, device::queue& queue) const;
+    /// The view with which the parameters begin: that of the key `camera`, if it is there.
+    [[nodiscard]] start_view view() const;
 
     /// Fills a block of layout().bytes bytes that `queue` can access, and waits until the block is complete.
     /// Throws settings_error if a texture is broken, shm_error if the block is too small.
@@ -75,6 +78,7 @@ private:
     void choose_texture(const settings& s);
     void fill_procedural(std::byte* block, device::context& context, device::queue& queue) const;
     void choose_maps(const settings& s);
+    void choose_camera(const settings& s);
     void fill_materials(std::byte* block, device::context& context, device::queue& queue) const;
     void fill_from_file(std::byte* block, device::context& context, device::queue& queue) const;
     void fill_pictures(std::byte* block, device::context& context, device::queue& queue) const;
@@ -88,6 +92,7 @@ private:
     bool loop_ = true;
     kernels::mesh_shape shape_ = kernels::mesh_shape::bumpy_sphere;
     u32 triangles_ = 0;
+    std::optional<kernels::camera_state> camera_;
     texture_kind texture_ = texture_kind::own;
     texture_set pictures_, maps_;
     kernels::mesh_layout layout_;

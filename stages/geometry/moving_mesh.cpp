@@ -12,6 +12,7 @@
 #include "kernels/body/pose.hpp"
 #include "stages/assets/asset_features.hpp"
 #include "stages/assets/scene_files.hpp"
+#include "stages/geometry/file_lights.hpp"
 #include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
@@ -334,7 +335,7 @@ private:
 };
 
 /// Fits the mesh at nine times of its animation into the unit sphere, and gives `mesh` the pose at time 0.
-void fit_and_pose(motion_data& motion, mesh_data& mesh, const std::string& name) {
+unit_fit fit_and_pose(motion_data& motion, mesh_data& mesh, const std::string& name) {
     constexpr u32 steps = 8;
     kernels::motion_node& fit = motion.nodes.front();
     fit.has_matrix = 1;
@@ -365,6 +366,7 @@ void fit_and_pose(motion_data& motion, mesh_data& mesh, const std::string& name)
         std::copy_n(v.position, 3, mesh.vertices[i].position);
         std::copy_n(v.normal, 3, mesh.vertices[i].normal);
     });
+    return {{sphere.centre(0), sphere.centre(1), sphere.centre(2)}, radius};
 }
 
 bool has_skins_or_targets(const scene_asset& asset) {
@@ -409,12 +411,12 @@ moving_mesh load_moving_mesh(const std::filesystem::path& path, const std::strin
         if (!origins.empty()) out.motion = motion_maker(asset, plays, origins, out.mesh).make();
         const bool moves = !out.motion.channels.empty();
         if (moves || posed) {
-            fit_and_pose(out.motion, out.mesh, asset.name);
+            place_lights_and_cameras(out.mesh, fit_and_pose(out.motion, out.mesh, asset.name));
             // Tangents do not move: the G-buffer computes them from the moved positions.
             for (std::size_t i = 0; i < out.mesh.materials.details.size(); ++i)
                 out.mesh.materials.details[i].tangent[3] = origins[i].back ? 2.0F : 0.0F;
         } else {
-            fit_unit_sphere(out.mesh.vertices, asset.name);
+            place_lights_and_cameras(out.mesh, fit_unit_sphere(out.mesh.vertices, asset.name));
         }
         if (!moves) out.motion = {};
         return out;

@@ -1,7 +1,13 @@
 #include "stages/light/light.hpp"
 
+#include <cstring>
+#include <filesystem>
+
 #include <fmt/format.h>
 
+#include "kernels/sky_picture.hpp"
+#include "stages/assets/radiance_picture.hpp"
+#include "stages/scene/mesh_formats.hpp"
 #include "stages/scene/surface_formats.hpp"
 
 namespace carousel::stages {
@@ -14,13 +20,26 @@ description light::configure(const configuration& with) {
                         "shadow map (from shadow); it has {}",
                         with.stage, with.inputs.size()));
     const input_description& surface = with.inputs.front();
-    const bool three_quarter = is_three_quarter(surface.format);
+    const start_view three_quarter = view_of(surface.format);
     args_.width = extent_of(surface.format, "depth", 1);
     args_.height = extent_of(surface.format, "depth", 0);
-    require_format(
-        surface.format,
-        surface_format(args_.width, args_.height, three_quarter, surface.format.find("emission") != nullptr),
-        with.stage, surface.stage);
+    frame_format expected =
+        surface_format(args_.width, args_.height, three_quarter, surface.format.find("emission") != nullptr,
+                       extent_of(surface.format, "layers", 2));
+    const auto lights = surface.format.constants.find(lights_constant),
+               offset = surface.format.constants.find(lights_offset_constant);
+    if (lights != surface.format.constants.end() && offset != surface.format.constants.end()) {
+        expected.constants[lights_constant] = lights->second;
+        expected.constants[lights_offset_constant] = offset->second;
+        if (!(lights->second >= 0 && lights->second <= kernels::max_lights && offset->second >= 0 &&
+              offset->second < 9e15))
+            throw config_error(
+                fmt::format("stage \"{}\" can't use {} lights of stage \"{}\"; expected at most {}",
+                            with.stage, lights->second, surface.stage, kernels::max_lights));
+        args_.light_count = static_cast<u32>(lights->second);
+        lights_at_ = static_cast<u64>(offset->second);
+    }
+    require_format(surface.format, expected, with.stage, surface.stage);
     if (with.inputs.size() == 2) {
         const input_description& map = with.inputs.back();
         const auto radius = map.format.constants.find("radius");
@@ -30,22 +49,58 @@ description light::configure(const configuration& with) {
                        with.stage, map.stage);
     }
     const settings& s = *with.settings;
-    args_.sun = static_cast<f32>(s.number("sun", 3.0, 0.0, 1e4));
+    args_.sun = static_cast<f32>(s.number("sun", args_.light_count > 0 ? 0.0 : 3.0, 0.0, 1e4));
     args_.occlusion_radius = static_cast<f32>(s.number("occlusion", 0.3, 0.0, 1e4));
+    sky_file_ = s.text("sky", "procedural");
+    if (sky_file_ != "procedural") {
+        sky_file_ = with.path(sky_file_);
+        std::error_code failed;
+        if (!std::filesystem::is_regular_file(sky_file_, failed))
+            throw settings_error("sky",
+                                 fmt::format("\"{}\" is not a file; expected \"procedural\" or the path of "
+                                             "a Radiance picture (.hdr)",
+                                             sky_file_));
+    }
     const f64 fog = s.number("fog", 0.0, 0.0, 1e6);
     args_.fog = fog > 0.0 ? static_cast<f32>(1.0 / fog) : 0.0F;
+    std::vector<std::string> uses;
+    if (args_.light_count > 0) uses = {mesh_asset};
     return {.outputs = {radiance_format(args_.width, args_.height, three_quarter)},
+            .uses = std::move(uses),
             .parameters = scene_parameters::schema(three_quarter),
             .same_work = true};
 }
 
 void light::prepare(environment& env) {
     const auto made = env.context().allocate_host(sizeof(kernels::environment));
-    kernels::make_environment(*reinterpret_cast<kernels::environment*>(made->host_data()));
+    auto& tables = *reinterpret_cast<kernels::environment*>(made->host_data());
+    if (sky_file_ == "procedural") {
+        kernels::make_environment(tables);
+    } else {
+        const radiance_picture picture = load_radiance(sky_file_, "sky");
+        const kernels::sky_picture sky(picture.rgb.data(), picture.width, picture.height);
+        sky.fill(tables);
+        const std::vector<u32> texels = sky.backdrop();
+        const auto staging = env.context().allocate_host(texels.size() * sizeof(u32));
+        std::memcpy(staging->host_data(), texels.data(), texels.size() * sizeof(u32));
+        backdrop_ = env.context().allocate(texels.size() * sizeof(u32));
+        env.queue().copy(backdrop_->data(), staging->data(), texels.size() * sizeof(u32));
+        env.queue().drain();
+        args_.backdrop = reinterpret_cast<const u32*>(backdrop_->data());
+    }
     sky_ = env.context().allocate(sizeof(kernels::environment));
     env.queue().copy(sky_->data(), made->data(), sizeof(kernels::environment));
     env.queue().drain();
     args_.sky = reinterpret_cast<const kernels::environment*>(sky_->data());
+    if (args_.light_count > 0) {
+        const std::span<const std::byte> mesh = env.asset(mesh_asset);
+        if (mesh.size() < lights_at_ + args_.light_count * sizeof(kernels::punctual_light))
+            throw shm_error(fmt::format(
+                "the asset \"{}\" has {} bytes, but its lights begin at {}: check that all stages "
+                "are from one build",
+                mesh_asset, mesh.size(), lights_at_));
+        args_.lights = reinterpret_cast<const kernels::punctual_light*>(mesh.data() + lights_at_);
+    }
     scratch_ = env.context().allocate(u64{args_.width} * args_.height);
     args_.scratch = reinterpret_cast<u8*>(scratch_->data());
 }

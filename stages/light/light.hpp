@@ -1,11 +1,18 @@
 #pragma once
 // Shades a G-buffer: the directional light with shadows, the sky as image-based light, ambient occlusion.
 // Inputs: carousel.surface, and optionally carousel.shadow. Output: carousel.image.linear.
-//   sun        irradiance of the directional light [3]
+// The lights of a mesh file (full_materials of geometry) shine as well, without shadows; they stay where the
+// file has them, while the mesh turns.
+//   sun        irradiance of the directional light [3; 0 if the mesh has lights of its own]
+//   sky        "procedural", or the path of a Radiance picture (.hdr) of all directions: its light on
+//   surfaces,
+//              in reflections and as background ["procedural"]
 //   occlusion  radius of the ambient occlusion in world units; 0: none [0.3]
 //   fog        distance at which the sky hides 63 % of a surface; 0: no fog [0]
-// The parameter `ambient` is the brightness of the sky's light on surfaces (the visible sky stays as it is),
-// `light` the direction to the sun.
+// The parameter `shading` shows normals, numbers of triangles or depths instead of light, and `wireframe`
+// edges, as in pictures of fragment; the stage post changes their colours by its tone map. The parameter
+// `ambient` is the brightness of the sky's light on surfaces (the visible sky stays as it is), `light` the
+// direction to the sun.
 
 #include "kernels/looks.hpp"
 #include "stages/scene/scene_parameters.hpp"
@@ -20,7 +27,9 @@ public:
 
 private:
     kernels::light_args args_;
-    std::unique_ptr<device::mapping> sky_;
+    u64 lights_at_ = 0;  ///< in the asset mesh
+    std::string sky_file_;
+    std::unique_ptr<device::mapping> sky_, backdrop_;
     std::unique_ptr<device::mapping> scratch_;  ///< one for all lanes, because the frames of one queue run in
                                                 ///< order
 };

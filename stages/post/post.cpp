@@ -6,7 +6,7 @@ namespace carousel::stages {
 
 description post::configure(const configuration& with) {
     const input_description& input = require_one_input(with, "linear light (from light)");
-    const bool three_quarter = is_three_quarter(input.format);
+    const start_view three_quarter = view_of(input.format);
     args_.width = extent_of(input.format, "radiance", 1);
     args_.height = extent_of(input.format, "radiance", 0);
     require_format(input.format, radiance_format(args_.width, args_.height, three_quarter), with.stage,

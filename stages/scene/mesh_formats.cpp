@@ -26,7 +26,7 @@ ring::element element_of(kernels::scalar type) {
 }
 
 ring::frame_format make_format(const char* type, const std::vector<kernels::plane_spec>& planes,
-                               const kernels::mesh_counts& mesh, bool three_quarter) {
+                               const kernels::mesh_counts& mesh, const start_view& view) {
     ring::frame_format format{type, {}, {}};
     for (const auto& p : planes) {
         format.planes.push_back({p.name, element_of(p.type), p.shape, {}, 0});
@@ -44,9 +44,9 @@ ring::frame_format make_format(const char* type, const std::vector<kernels::plan
         format.constants["map_texels"] = mesh.map_texels;
         format.constants["masked"] = mesh.masked_count;
         format.constants["blended"] = mesh.blended_count;
+        format.constants["lights"] = mesh.light_count;
     }
-    if (three_quarter) format.constants[three_quarter_constant] = 1;
-    return format;
+    return with_view(std::move(format), view);
 }
 
 /// Returns a constant that must be an integer from `low` to `high`. Throws config_error otherwise.
@@ -86,16 +86,16 @@ kernels::motion_counts motion_of(const configuration& with) {
 }
 
 /// Returns the expected format of an input whose parts of a mesh are known.
-using make_expected = ring::frame_format (*)(const kernels::mesh_counts&, u32, bool,
+using make_expected = ring::frame_format (*)(const kernels::mesh_counts&, u32, const start_view&,
                                              const kernels::motion_counts&, bool);
 
-ring::frame_format expected_scene(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter,
+ring::frame_format expected_scene(const kernels::mesh_counts& mesh, u32 max_instances, const start_view& view,
                                   const kernels::motion_counts& motion, bool) {
-    return scene_format(mesh, max_instances, three_quarter, motion);
+    return scene_format(mesh, max_instances, view, motion);
 }
-ring::frame_format expected_triangles(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter,
-                                      const kernels::motion_counts&, bool moves) {
-    return triangles_format(mesh, max_instances, three_quarter, moves);
+ring::frame_format expected_triangles(const kernels::mesh_counts& mesh, u32 max_instances,
+                                      const start_view& view, const kernels::motion_counts&, bool moves) {
+    return triangles_format(mesh, max_instances, view, moves);
 }
 
 /// `instance_plane`: the plane whose first extent is the number of instances.
@@ -121,13 +121,14 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
         counts.map_texels = constant_of(with, "map_texels", static_cast<f64>(kernels::max_texels), 0);
         counts.masked_count = constant_of(with, "masked", UINT32_MAX, 0);
         counts.blended_count = constant_of(with, "blended", UINT32_MAX, 0);
+        counts.light_count = constant_of(with, "lights", kernels::max_lights, 0);
     }
     const ring::plane* instances = input.format.find(instance_plane);
     const u64 max_instances = instances != nullptr && !instances->shape.empty() ? instances->shape[0] : 1;
-    const bool three_quarter = input.format.constants.contains(three_quarter_constant);
+    const start_view view = view_of(input.format);
     const kernels::motion_counts motion = motion_of(with);
     const bool moves = motion.matrices > 0 || input.format.find("positions") != nullptr;
-    const auto wanted = expected(counts, static_cast<u32>(max_instances), three_quarter, motion, moves);
+    const auto wanted = expected(counts, static_cast<u32>(max_instances), view, motion, moves);
     ring::require_format(input.format, wanted, with.stage, input.stage);
     for (std::size_t i = 0; i < wanted.planes.size(); ++i) {
         if (input.format.planes[i].name != wanted.planes[i].name) {
@@ -138,16 +139,15 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
                             with.stage, input.stage, input.format.describe(), wanted.describe()));
         }
     }
-    return {kernels::lay_out_mesh(counts), static_cast<u32>(max_instances), three_quarter,
+    return {kernels::lay_out_mesh(counts), static_cast<u32>(max_instances), view,
             kernels::lay_out_motion(motion, counts.vertex_count), moves};
 }
 
 }  // namespace
 
-ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter,
+ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances, const start_view& view,
                                 const kernels::motion_counts& motion) {
-    auto format =
-        make_format(kernels::scene_format, kernels::scene_planes(max_instances), mesh, three_quarter);
+    auto format = make_format(kernels::scene_format, kernels::scene_planes(max_instances), mesh, view);
     if (motion.matrices == 0) return format;
     format.planes.push_back({"pose", ring::element::f32_, {motion.matrices, 12}, {}, 0});
     format.planes.push_back({"weights", ring::element::f32_, {std::max(motion.weights, 1U)}, {}, 0});
@@ -155,10 +155,10 @@ ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instan
     return format;
 }
 
-ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter,
-                                    bool moves) {
-    auto format = make_format(kernels::triangle_format, kernels::triangle_planes(mesh, max_instances), mesh,
-                              three_quarter);
+ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances,
+                                    const start_view& view, bool moves) {
+    auto format =
+        make_format(kernels::triangle_format, kernels::triangle_planes(mesh, max_instances), mesh, view);
     if (!moves) return format;
     format.planes.push_back({"positions", ring::element::f32_, {mesh.vertex_count, 3}, {}, 0});
     format.planes.push_back({"vertices", ring::element::f32_, {mesh.vertex_count, 8}, {}, 0});

@@ -14,21 +14,21 @@ inline constexpr const char* mesh_asset = "mesh";
 inline constexpr const char* motion_asset = "motion";  ///< kernels/motion_layout.hpp; only of a moving mesh
 
 /// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any
-/// number (for comparison). `three_quarter`: stages that read the scene begin with the view of mesh files
-/// (scene_parameters.hpp). `motion`: with matrices, the mesh moves, and the planes 2 "pose" and 3 "weights"
-/// have the pose of the frame (kernels::pose_planes).
+/// number (for comparison). `view`: the view with which stages that read the scene begin. `motion`: with
+/// matrices, the mesh moves, and the planes 2 "pose" and 3 "weights" have the pose of the frame
+/// (kernels::pose_planes).
 [[nodiscard]] ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances,
-                                              bool three_quarter = false,
+                                              const start_view& view = {},
                                               const kernels::motion_counts& motion = {});
 /// vertex -> fragment: plane 0 "counters", 1 "instances", 2 "list"; of a mesh that moves also 3 "positions"
 /// and 4 "vertices" (kernels::moved_vertices).
 [[nodiscard]] ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances,
-                                                  bool three_quarter = false, bool moves = false);
+                                                  const start_view& view = {}, bool moves = false);
 
 struct mesh_input {
     kernels::mesh_layout layout;
     u32 max_instances = 0;
-    bool three_quarter = false;
+    start_view three_quarter = {};
     kernels::motion_layout motion = {};  ///< of a scene
     bool moves = false;
     /// Assets that a stage with this input uses.

@@ -29,12 +29,13 @@ parameter point(const char* name, u32 offset, std::vector<f64> initial, const ch
 
 }  // namespace
 
-ring::parameter_schema scene_parameters::schema(bool three_quarter) {
+ring::parameter_schema scene_parameters::schema(const start_view& view) {
     scene_state is;
-    if (three_quarter) {
+    if (view.three_quarter) {
         std::copy_n(three_quarter_eye, 3, is.camera.eye);
         std::copy_n(three_quarter_light, 3, is.light);
     }
+    if (view.camera) is.camera = *view.camera;
     const camera_state& c = is.camera;
     const auto three = [](const f32(&v)[3]) { return std::vector<f64>{v[0], v[1], v[2]}; };
     ring::parameter_schema s{.type = type, .bytes = sizeof(scene_parameters), .fields = {}};

@@ -2,17 +2,26 @@
 // The renderer's frame parameters: camera, light, shading. The viewer, the dashboard and `carousel set` know
 // the parameters only by this schema.
 
+#include <optional>
+
 #include <carousel/stage.hpp>
 #include "kernels/scene.hpp"
 #include "parameters/parameter_schema.hpp"
 
 namespace carousel::stages {
 
+/// The camera and the light with which the parameters of a pipeline begin, if the file gives none.
+struct start_view {
+    /// The view of mesh files: three_quarter_eye and three_quarter_light, instead of kernels::scene_state.
+    bool three_quarter = false;
+    /// The camera of the file, instead of that eye.
+    std::optional<kernels::camera_state> camera = {};
+    start_view(bool is_three_quarter = false) : three_quarter(is_three_quarter) {}  // NOLINT: as it is
+};
+
 struct scene_parameters : kernels::scene_state {
     static constexpr const char* type = "carousel.scene";
-    /// With `three_quarter` the camera begins at three_quarter_eye and the light at three_quarter_light: the
-    /// view of mesh files. The parameters of procedural shapes begin with the values of kernels::scene_state.
-    [[nodiscard]] static ring::parameter_schema schema(bool three_quarter = false);
+    [[nodiscard]] static ring::parameter_schema schema(const start_view& view = {});
 };
 
 /// 35 degrees to the right and 25 degrees above, at the distance of the default camera: three sides of a box

@@ -1,16 +1,43 @@
 #include "stages/scene/surface_formats.hpp"
 
+#include <iterator>
+
 namespace carousel::stages {
 namespace {
 
-ring::frame_format with_view(ring::frame_format format, bool three_quarter) {
-    if (three_quarter) format.constants[three_quarter_constant] = 1;
-    return format;
+constexpr const char* camera_constants[] = {"view_eye_x",    "view_eye_y",    "view_eye_z", "view_target_x",
+                                            "view_target_y", "view_target_z", "view_up_x",  "view_up_y",
+                                            "view_up_z",     "view_fov_y"};
+
+/// The numbers of a camera in the order of camera_constants.
+f32& number_of(kernels::camera_state& c, std::size_t i) {
+    f32* const groups[] = {c.eye, c.target, c.up, &c.fov_y};
+    return groups[i / 3][i % 3];
 }
 
 }  // namespace
 
-ring::frame_format surface_format(u32 width, u32 height, bool three_quarter, bool own_materials) {
+ring::frame_format with_view(ring::frame_format format, start_view view) {
+    if (view.three_quarter) format.constants[three_quarter_constant] = 1;
+    for (std::size_t i = 0; view.camera && i < std::size(camera_constants); ++i)
+        format.constants[camera_constants[i]] = number_of(*view.camera, i);
+    return format;
+}
+
+start_view view_of(const frame_format& format) {
+    start_view view(format.constants.contains(three_quarter_constant));
+    kernels::camera_state camera;
+    for (std::size_t i = 0; i < std::size(camera_constants); ++i) {
+        const auto at = format.constants.find(camera_constants[i]);
+        if (at == format.constants.end()) return view;
+        number_of(camera, i) = static_cast<f32>(at->second);
+    }
+    view.camera = camera;
+    return view;
+}
+
+ring::frame_format surface_format(u32 width, u32 height, const start_view& view, bool own_materials,
+                                  u32 layers) {
     ring::frame_format format{kernels::surface_format,
                               {{"albedo", ring::element::u8_, {height, width, 4}, {}, 0},
                                {"normal", ring::element::u32_, {height, width}, {}, 0},
@@ -18,23 +45,21 @@ ring::frame_format surface_format(u32 width, u32 height, bool three_quarter, boo
                                {"depth", ring::element::f32_, {height, width}, {}, 0}},
                               {}};
     if (own_materials) format.planes.push_back({"emission", ring::element::u32_, {height, width}, {}, 0});
-    return with_view(std::move(format), three_quarter);
+    if (layers > 0)
+        format.planes.push_back(
+            {"layers", ring::element::u32_, {height, width, layers, kernels::layer_words}, {}, 0});
+    return with_view(std::move(format), view);
 }
 
-ring::frame_format shadow_format(u32 side, f32 radius, bool three_quarter) {
+ring::frame_format shadow_format(u32 side, f32 radius, const start_view& view) {
     return with_view(
         {kernels::shadow_format, {{"depth", ring::element::f32_, {side, side}, {}, 0}}, {{"radius", radius}}},
-        three_quarter);
+        view);
 }
 
-ring::frame_format radiance_format(u32 width, u32 height, bool three_quarter) {
+ring::frame_format radiance_format(u32 width, u32 height, const start_view& view) {
     return with_view(
-        {kernels::radiance_format, {{"radiance", ring::element::f32_, {height, width, 4}, {}, 0}}, {}},
-        three_quarter);
-}
-
-bool is_three_quarter(const frame_format& format) {
-    return format.constants.contains(three_quarter_constant);
+        {kernels::radiance_format, {{"radiance", ring::element::f32_, {height, width, 4}, {}, 0}}, {}}, view);
 }
 
 u32 extent_of(const frame_format& format, std::string_view plane, std::size_t dimension) {
@@ -43,9 +68,14 @@ u32 extent_of(const frame_format& format, std::string_view plane, std::size_t di
 }
 
 kernels::surface_planes surface_in(const output_payload& payload) {
-    return {reinterpret_cast<u32*>(payload.plane<u8>("albedo").data()), payload.plane<u32>("normal").data(),
-            reinterpret_cast<u32*>(payload.plane<u8>("material").data()), payload.plane<f32>("depth").data(),
-            payload.format().find("emission") != nullptr ? payload.plane<u32>("emission").data() : nullptr};
+    const ring::plane* const layers = payload.format().find("layers");
+    return {reinterpret_cast<u32*>(payload.plane<u8>("albedo").data()),
+            payload.plane<u32>("normal").data(),
+            reinterpret_cast<u32*>(payload.plane<u8>("material").data()),
+            payload.plane<f32>("depth").data(),
+            payload.format().find("emission") != nullptr ? payload.plane<u32>("emission").data() : nullptr,
+            layers != nullptr ? payload.plane<u32>("layers").data() : nullptr,
+            layers != nullptr ? static_cast<u32>(layers->shape[2]) : 0};
 }
 
 // The writing stage and the reading stage use the same struct of pointers, so const is cast away here.

@@ -4,24 +4,31 @@
 #include <carousel/stage.hpp>
 
 #include "kernels/surface_planes.hpp"
+#include "stages/scene/scene_parameters.hpp"
 
 namespace carousel::stages {
 
 /// The constant of a format whose stages begin with the view of mesh files.
 inline constexpr const char* three_quarter_constant = "three_quarter_view";
 
-/// fragment -> light (kernels/surface_planes.hpp). `three_quarter`: as for scene_format(). `own_materials`:
-/// the mesh has some, so that there is a plane `emission`.
-[[nodiscard]] ring::frame_format surface_format(u32 width, u32 height, bool three_quarter,
-                                                bool own_materials = false);
+/// fragment -> light (kernels/surface_planes.hpp). `view`: as for scene_format(). `own_materials`:
+/// the mesh has some, so that there is a plane `emission`. `layers`: transparent layers per pixel.
+[[nodiscard]] ring::frame_format surface_format(u32 width, u32 height, const start_view& view,
+                                                bool own_materials = false, u32 layers = 0);
+/// The lights of the mesh's file: their number, and where they are in the asset mesh. Constants of a surface
+/// format, absent if there are none.
+inline constexpr const char* lights_constant = "lights";
+inline constexpr const char* lights_offset_constant = "lights_at";
+
 /// shadow -> light: plane `depth` f32[side][side], 1 / distance from the light camera, 0 where there is
 /// nothing; the constant `radius` is that of light_camera().
-[[nodiscard]] ring::frame_format shadow_format(u32 side, f32 radius, bool three_quarter);
+[[nodiscard]] ring::frame_format shadow_format(u32 side, f32 radius, const start_view& view);
 /// light -> post: plane `radiance` f32[h][w][4], linear light; the fourth value is 1.
-[[nodiscard]] ring::frame_format radiance_format(u32 width, u32 height, bool three_quarter);
+[[nodiscard]] ring::frame_format radiance_format(u32 width, u32 height, const start_view& view);
 
-/// True if the stages that made the input begin with the view of mesh files.
-[[nodiscard]] bool is_three_quarter(const frame_format& format);
+/// The view with which the stages that made the input begin, and a format that states it.
+[[nodiscard]] start_view view_of(const frame_format& format);
+[[nodiscard]] ring::frame_format with_view(ring::frame_format format, start_view view);
 /// Returns extent `dimension` of a plane, or 0.
 [[nodiscard]] u32 extent_of(const frame_format& format, std::string_view plane, std::size_t dimension);
 /// The planes of a surface payload; the kernels only read those of an input.

@@ -20,6 +20,11 @@ constexpr u32 width = 133, height = 71, side = 96;  // no multiples of a tile or
 constexpr u64 pixels = u64{width} * height;
 constexpr chain_options options{mesh_shape::torus_knots, 3000, width, height, 4};
 
+const punctual_light lights[3] = {
+    {{}, 0.0F, {0.6F, -0.8F, 0.0F}, 1.0F, {0.5F, 0.25F, 2.0F}, 0.0F, 0, {}},
+    {{0.5F, 1.0F, 1.0F}, 3.0F, {}, 1.0F, {4.0F, 2.0F, 1.0F}, 0.0F, 1, {}},
+    {{0.0F, 2.0F, 0.0F}, 0.0F, {0.0F, -1.0F, 0.0F}, 0.95F, {9.0F, 9.0F, 1.0F}, 0.7F, 2, {}}};
+
 /// All memory of one run of the stages, on one device, and its bytes afterwards.
 class looks {
 public:
@@ -45,6 +50,17 @@ public:
         surface_.depth = reinterpret_cast<f32*>(room(pixels * 4));
         if (scene_chain_.layout().counts.material_count > 0)
             surface_.emission = reinterpret_cast<u32*>(room(pixels * 4));
+        if (scene_chain_.layout().counts.blended_count > 0) {
+            surface_.layer_count = 3;
+            surface_.layers = reinterpret_cast<u32*>(room(pixels * 3 * layer_words * 4));
+            lights_ = room(sizeof lights);
+            queue_.copy(lights_, lights, sizeof lights);
+            backdrop_ = room(u64{backdrop_side} * backdrop_side * 4);
+            std::vector<u32> texels(u64{backdrop_side} * backdrop_side);
+            for (u32 i = 0; i < texels.size(); ++i) texels[i] = (i * 2654435761U >> 5) | 15U << 27;
+            queue_.copy(backdrop_, reinterpret_cast<const std::byte*>(texels.data()), texels.size() * 4);
+            queue_.drain();
+        }
         shadow_ = reinterpret_cast<f32*>(room(side * side * 4));
         radiance_ = reinterpret_cast<f32*>(room(pixels * 16));
         color_ = reinterpret_cast<u8*>(room(pixels * 4));
@@ -55,7 +71,7 @@ public:
         occlusion_ = reinterpret_cast<u8*>(room(pixels));
         post_ = room(post_scratch_bytes(width, height));
         const u32 largest = width > side ? width : side;
-        scratch_bytes_ = fragment_scratch_bytes(queue_.kind(), largest, largest);
+        scratch_bytes_ = fragment_scratch_bytes(queue_.kind(), largest, largest, surface_.layer_count);
         scratch_ = context.allocate(scratch_bytes_);
         const auto made = std::make_unique<environment>();
         make_environment(*made);
@@ -104,6 +120,11 @@ public:
         a.width = width;
         a.height = height;
         a.fog = 0.05F;
+        if (surface_.layers != nullptr) {
+            a.lights = reinterpret_cast<const punctual_light*>(lights_);
+            a.light_count = 3;
+            a.backdrop = reinterpret_cast<const u32*>(backdrop_);
+        }
         a.radiance = radiance_;
         a.scratch = occlusion_;
         return a;
@@ -238,6 +259,7 @@ private:
     u32* rows_ = nullptr;
     std::byte* sky_ = nullptr;
     u8* occlusion_ = nullptr;
+    std::byte *lights_ = nullptr, *backdrop_ = nullptr;
     std::byte* post_ = nullptr;
 };
 
@@ -257,7 +279,11 @@ TEST_CASE("CPU and GPU: a G-buffer of mipmapped textures and of full materials h
     for (const mapped_mesh& mesh : {soup_with_textures(3000), soup_with_materials(3000)}) {
         looks gpu(*on.context, *on.queue, mesh), cpu(*host.context, *host.queue, mesh);
         CAPTURE(mesh.layout.counts.material_count);
-        REQUIRE(gpu.run(tone_map_name::neutral) == cpu.run(tone_map_name::neutral));
+        for (const u32 mode : {0U, 1U, 2U, 3U, 4U}) {  // 4: the wireframe
+            gpu.scene().shading = cpu.scene().shading = mode % 4;
+            gpu.scene().wireframe = cpu.scene().wireframe = mode / 4;
+            REQUIRE(gpu.run(tone_map_name::neutral) == cpu.run(tone_map_name::neutral));
+        }
     }
 }
 #else
@@ -301,6 +327,16 @@ TEST_CASE("G-buffer, light and post are equal for every instruction set and numb
             REQUIRE(l.run(map, *use, 3) == expected);
         }
     }
+    const std::vector<std::byte> lit = l.run(tone_map_name::linear);
+    for (const u32 mode : {1U, 2U, 3U, 4U}) {  // 4: the wireframe
+        CAPTURE(mode);
+        l.scene().shading = mode % 4;
+        l.scene().wireframe = mode / 4;
+        const std::vector<std::byte> shown = l.run(tone_map_name::linear);
+        CHECK(shown != lit);
+        CHECK(l.run(tone_map_name::linear, *cpu::find_entries("baseline"), 3) == shown);
+    }
+    l.scene().shading = l.scene().wireframe = 0;
     scene_state moved = l.scene();
     moved.camera.eye[0] = 0.5F;
     const std::vector<std::byte> before = l.run(tone_map_name::aces);

@@ -82,7 +82,7 @@ inline mapped_mesh soup_with_textures(u32 triangles) {
 }
 
 /// The same with materials of its own: maps of each kind and border, given and computed tangents, two sets of
-/// texture coordinates, colours, and triangles with a mask.
+/// texture coordinates, colours, triangles with a mask, and transparent ones.
 inline mapped_mesh soup_with_materials(u32 triangles) {
     const mapped_mesh plain = soup_with_textures(triangles);
     mesh_counts counts = plain.layout.counts;
@@ -92,7 +92,8 @@ inline mapped_mesh soup_with_materials(u32 triangles) {
     const u32 second_begin = static_cast<u32>(texture_texels(33, 17, first.levels));
     const texture_record second = describe_texture(8, 8, mip_levels(8, 8), second_begin);
     counts.map_texels = second_begin + static_cast<u32>(texture_texels(8, 8, second.levels));
-    counts.masked_count = triangles / 4;
+    counts.masked_count = triangles / 8;
+    counts.blended_count = triangles / 8;
     mapped_mesh m = empty_mesh(counts);
     std::memcpy(m.block.data() + sizeof(mesh_header), plain.block.data() + sizeof(mesh_header),
                 plain.layout.bytes - sizeof(mesh_header));
@@ -115,7 +116,7 @@ inline mapped_mesh soup_with_materials(u32 triangles) {
     materials[1].occlusion_strength = 0.7F;
     materials[2].flags = material_unlit;
     materials[2].base_color.mode = map_clamp | map_mirror << 2;
-    materials[3].flags = material_masked;
+    materials[3].flags = material_masked | material_blended;
     materials[3].opacity = 0.9F;
     materials[3].opacity_map = slot(1, 3U << map_channel_shift);
     materials[3].clearcoat = 0.8F;
@@ -132,7 +133,7 @@ inline mapped_mesh soup_with_materials(u32 triangles) {
             {}};
     }
     u32* const others = m.at<u32>(m.layout.other_indices);
-    for (u32 t = 0; t < counts.masked_count; ++t)
+    for (u32 t = 0; t < counts.masked_count + counts.blended_count; ++t)
         for (u32 k = 0; k < 3; ++k) others[3 * t + k] = 3 * (4 * t + 3) + k;
     texture_record* const records = m.at<texture_record>(m.layout.map_records);
     records[0] = first, records[1] = second;

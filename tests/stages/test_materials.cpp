@@ -5,6 +5,7 @@
 #include "kernels/body/emission.hpp"
 #include "kernels/body/surface.hpp"
 #include "picture/png.hpp"
+#include "stages/assets/radiance_picture.hpp"
 #include "stages/light/light.hpp"
 #include "tests/stages/chains.hpp"
 #include "tests/stages/gltf_builder.hpp"
@@ -222,4 +223,199 @@ TEST_CASE("a picture of full materials is refused, and without them a file has b
     const description& d = full->add("geometry", std::make_unique<stages::geometry>(),
                                      json{{"mesh", file}, {"full_materials", true}}.dump());
     CHECK(d.makes.front().bytes > plain->read_asset("mesh").size());
+}
+
+namespace {
+
+/// A picture of linear light: geometry, vertex, fragment, light.
+class lit_picture {
+public:
+    lit_picture(const gltf_builder& b, const json& of_light, const kernels::scene_state& scene = {}) {
+        chain_ = std::make_unique<testing::chain>(testing::chain_options{.width = width, .height = height});
+        const std::string file = b.write(folder_);
+        chain_->add("geometry", std::make_unique<stages::geometry>(),
+                    json{{"mesh", file}, {"full_materials", true}}.dump());
+        chain_->add("vertex", std::make_unique<stages::vertex>(), "{}", {"geometry"});
+        chain_->add("fragment", std::make_unique<stages::fragment>(), R"({"output": "surface"})", {"vertex"});
+        chain_->add("light", std::make_unique<stages::light>(), of_light.dump(), {"fragment"});
+        chain_->prepare();
+        chain_->run(0, stages::scene_parameters{scene});
+        radiance_ = chain_->read<f32>("light", "radiance");
+    }
+    [[nodiscard]] kernels::body::vec3 at(std::size_t x, std::size_t y) const {
+        const f32* const p = &radiance_[4 * (y * width + x)];
+        return {p[0], p[1], p[2]};
+    }
+    [[nodiscard]] kernels::body::vec3 middle() const { return at(width / 2, height / 2); }
+
+private:
+    scratch_folder folder_;
+    std::unique_ptr<testing::chain> chain_;
+    std::vector<f32> radiance_;
+};
+
+kernels::scene_state without_sky() {
+    kernels::scene_state scene;
+    scene.ambient = 0.0F;
+    return scene;
+}
+
+/// Squares of unlit colours at distances z, each with its opacity.
+gltf_builder panes(const std::vector<std::array<f64, 4>>& colors, const std::vector<f32>& z) {
+    gltf_builder b;
+    b.square();
+    const json primitive = b.primitive();
+    b.root["meshes"][0]["primitives"] = json::array();
+    for (std::size_t i = 0; i < z.size(); ++i) {
+        json p = primitive;
+        p["attributes"]["POSITION"] =
+            b.accessor<f32>({-1, -1, z[i], 1, -1, z[i], 1, 1, z[i], -1, 1, z[i]}, "VEC3", 5126, 3);
+        p["material"] = i;
+        b.root["meshes"][0]["primitives"].push_back(p);
+        const auto& c = colors[i];
+        b.root["materials"].push_back(
+            {{"alphaMode", c[3] < 1 ? "BLEND" : "OPAQUE"},
+             {"pbrMetallicRoughness", {{"baseColorFactor", {c[0], c[1], c[2], c[3]}}}},
+             {"extensions", {{"KHR_materials_unlit", json::object()}}}});
+    }
+    return b;
+}
+
+}  // namespace
+
+TEST_CASE("transparent surfaces cover each other by distance, in any order of the file") {
+    const std::vector<std::array<f64, 4>> colors = {
+        {1, 1, 1, 1}, {1, 0, 0, 0.5}, {0, 1, 0, 0.25}, {0, 0, 1, 0.5}};
+    const lit_picture forward(panes(colors, {-0.3F, -0.1F, 0.1F, 0.3F}), json::object());
+    // From the nearest one on: blue, green, red, white.
+    CHECK(near(forward.middle().x, 0.5F * 0.75F * 1.0F, 0.01F));
+    CHECK(near(forward.middle().y, 0.5F * (0.25F + 0.75F * 0.5F), 0.01F));
+    CHECK(near(forward.middle().z, 0.5F + 0.5F * 0.75F * 0.5F, 0.01F));
+    const lit_picture backward(
+        panes({colors[3], colors[2], colors[1], colors[0]}, {0.3F, 0.1F, -0.1F, -0.3F}), json::object());
+    CHECK(backward.middle().x == forward.middle().x);
+    CHECK(backward.middle().y == forward.middle().y);
+    // An opaque surface hides a farther transparent one.
+    const lit_picture hidden(panes({colors[0], colors[1]}, {0.1F, -0.1F}), json::object());
+    CHECK(near(hidden.middle().y, 1.0F, 0.01F));
+}
+
+TEST_CASE("of more transparent surfaces than the layers, the nearest ones are shown") {
+    const std::vector<std::array<f64, 4>> colors(6, {0, 0, 0, 0.5});
+    auto six = colors;
+    six[0] = {1, 0, 0, 0.5};  // the farthest one, which is not kept
+    const std::vector<f32> z = {-0.3F, -0.2F, -0.1F, 0.0F, 0.1F, 0.2F};
+    const lit_picture all_black(panes(colors, z), json::object()), red_last(panes(six, z), json::object());
+    CHECK(all_black.middle().x == red_last.middle().x);
+    auto front = colors;
+    front[5] = {1, 0, 0, 0.5};
+    CHECK(lit_picture(panes(front, z), json::object()).middle().x > all_black.middle().x + 0.4F);
+}
+
+TEST_CASE("a material that transmits light is transparent") {
+    gltf_builder b =
+        square_with({{"extensions", {{"KHR_materials_transmission", {{"transmissionFactor", 1.0}}}}}});
+    const gbuffer g(b);
+    CHECK(g.left().depth == 0.0F);
+}
+
+TEST_CASE("lights of a file shine where the file has them, with its distances") {
+    const auto lit_by = [](const json& light, const json& node) {
+        gltf_builder b = square_with({{"pbrMetallicRoughness", {{"metallicFactor", 0.0}}}});
+        b.root["extensions"] = {{"KHR_lights_punctual", {{"lights", json::array({light})}}}};
+        json place = node;
+        place["extensions"] = {{"KHR_lights_punctual", {{"light", 0}}}};
+        b.root["nodes"].push_back(place);
+        b.root["scenes"][0]["nodes"] = {0, 1};
+        return lit_picture(b, {{"occlusion", 0.0}}, without_sky());
+    };
+    // White and rough: the diffuse part of an irradiance of pi is about 1 - 0.04.
+    const f32 pi = 3.14159265F;
+    const lit_picture sun = lit_by({{"type", "directional"}, {"intensity", pi}}, json::object());
+    CHECK(near(sun.middle().x, 1.0F, 0.1F));
+    const lit_picture away =
+        lit_by({{"type", "directional"}, {"intensity", pi}}, {{"rotation", {0, 1, 0, 0}}});
+    CHECK(away.middle().x == 0.0F);
+    // A point light at the distance 2 with 4 pi candela has the irradiance pi there.
+    const json near_light = {{"translation", {0, 0, 2}}};
+    const lit_picture point = lit_by({{"type", "point"}, {"intensity", 4 * pi}}, near_light);
+    CHECK(near(point.middle().x, sun.middle().x, 0.02F));
+    CHECK(point.at(width / 2 + 12, height / 2).x < point.middle().x);
+    CHECK(lit_by({{"type", "point"}, {"intensity", 4 * pi}, {"range", 1.5}}, near_light).middle().x == 0.0F);
+    const json cone = {{"innerConeAngle", 0.1}, {"outerConeAngle", 0.2}};
+    const lit_picture spot =
+        lit_by({{"type", "spot"}, {"intensity", 4 * pi}, {"color", {1, 0, 0}}, {"spot", cone}}, near_light);
+    CHECK(near(spot.middle().x, point.middle().x, 0.01F));
+    CHECK(spot.middle().y == 0.0F);
+    CHECK(spot.at(width / 2 + 12, height / 2).x == 0.0F);
+}
+
+TEST_CASE("a Radiance picture is the background and the light of its directions") {
+    scratch_folder folder;
+    // 4 x 2 pixels, not compressed. Columns: the quarters from +z over -x and -z to +x.
+    const auto write = [&](const char* name, u8 exponent_at_minus_z) {
+        std::string file = "#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X 8\n";
+        for (int y = 0; y < 2; ++y) {
+            for (int x = 0; x < 8; ++x) {
+                const bool middle = x == 3 || x == 4;
+                for (const int byte : {128, 128, 0, middle ? int{exponent_at_minus_z} : 129})
+                    file += static_cast<char>(byte);
+            }
+        }
+        return folder.write(name, file);
+    };
+    try {
+        (void)stages::load_radiance(write("even.hdr", 129), "sky");
+    } catch (const settings_error& e) {
+        REQUIRE_THAT(e.what(), contains("built without stb_image"));
+        return;
+    }
+    const gltf_builder b = square_with({{"pbrMetallicRoughness", {{"metallicFactor", 0.0}}}});
+    kernels::scene_state scene;
+    scene.ambient = 1.0F;
+    const auto lit = [&](const std::string& sky) {
+        return lit_picture(b, {{"sky", sky}, {"sun", 0.0}, {"occlusion", 0.0}}, scene);
+    };
+    const lit_picture even = lit(write("even.hdr", 129)), bright = lit(write("bright.hdr", 131));
+    CHECK(near(even.at(0, height / 2).x, 1.0F, 0.02F));
+    CHECK(even.at(0, height / 2).z == 0.0F);
+    CHECK(near(even.middle().x, 1.0F, 0.1F));  // white under an even sky
+    CHECK(bright.at(0, height / 2).x > 3.5F);  // the camera looks along -z
+    CHECK(bright.middle().x < 1.6F);           // the surface faces +z
+    CHECK_THROWS_WITH(lit("absent.hdr"), contains("absent.hdr") && contains("is not a file"));
+    CHECK_THROWS_WITH(lit(folder.write("x.hdr", "P6 1 1 255 ...")), contains("not a Radiance RGBE picture"));
+    CHECK_THROWS_WITH(lit(folder.write("y.hdr", "#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X 99999\n")),
+                      contains("it is damaged"));
+}
+
+TEST_CASE("the parameters begin with a camera of the file, in the space of the mesh") {
+    scratch_folder folder;
+    gltf_builder b = square_with(json::object());
+    b.root["cameras"] = {
+        {{"type", "perspective"}, {"name", "top"}, {"perspective", {{"yfov", 0.7}, {"znear", 0.1}}}}};
+    // Above the square, and turned down by a quarter: it looks along -y, with -z up.
+    const f64 half = std::sqrt(0.5);
+    b.root["nodes"].push_back(
+        {{"camera", 0}, {"translation", {0, 2, 0.5}}, {"rotation", {-half, 0, 0, half}}});
+    b.root["scenes"][0]["nodes"] = {0, 1};
+    const std::string file = b.write(folder);
+    const auto initial = [&](const char* camera, const char* field) {
+        testing::chain c({.width = width, .height = height});
+        (void)c.add("geometry", std::make_unique<stages::geometry>(),
+                    json{{"mesh", file}, {"camera", camera}}.dump());
+        (void)c.add("vertex", std::make_unique<stages::vertex>(), "{}", {"geometry"});
+        const description& d = c.add("fragment", std::make_unique<stages::fragment>(), "{}", {"vertex"});
+        for (const parameter& p : d.parameters.fields)
+            if (p.name == field) return p.initial;
+        return std::vector<f64>{};
+    };
+    const f64 radius = std::sqrt(2.0);  // of the square
+    for (const char* camera : {"0", "top"}) {
+        CHECK(std::abs(initial(camera, "eye")[1] - 2 / radius) < 1e-5);
+        CHECK(std::abs(initial(camera, "eye")[2] - 0.5 / radius) < 1e-5);
+        CHECK(std::abs(initial(camera, "target")[1]) < 1e-5);  // the height of the middle
+        CHECK(std::abs(initial(camera, "up")[2] + 1) < 1e-5);
+        CHECK(std::abs(initial(camera, "fov_y")[0] - 0.7) < 1e-5);
+    }
+    CHECK_THROWS_WITH(initial("1", "eye"), contains("no perspective camera \"1\"; it has 0 (\"top\")"));
 }

@@ -45,7 +45,7 @@ CORE = {
     "stages/display": RENDERER + ["picture"],
     "stages/sharpen": RENDERER,
     "stages/shadow": RENDERER,
-    "stages/light": RENDERER,
+    "stages/light": RENDERER + ["stages/assets"],
     "stages/post": RENDERER,
     "stages/compare": RENDERER,
     **{folder: RUN + ["ring/check"] + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever
