@@ -15,6 +15,7 @@ enum class copy_is : i8 { absent, filling, whole, committed, ready };
 enum class lease_is : i8 { wait, leased, done };
 struct copy {
     copy_is at = copy_is::absent;
+    i8 tombstone = 0;
     i8 wrong = 0;  ///< its bytes are not those that its maker has committed
     auto operator<=>(const copy&) const = default;
 };
@@ -25,7 +26,8 @@ struct reentry_state {
     std::array<lease_is, most_frames> sink{};
     std::array<i8, rings> tail{};
     i8 delivered = 0, rebuilds = 0;
-    i8 wrong = 0, repeated = 0, lost = 0;
+    i8 wrong = 0, repeated = 0, lost = 0, reused = 0, excess = 0;
+    i8 written = 0;  ///< frames that the program at the source has committed
     auto operator<=>(const reentry_state&) const = default;
 };
 
@@ -53,6 +55,8 @@ public:
                 result_.wrong = t.wrong != 0;
                 result_.repeated = t.repeated != 0;
                 result_.lost = t.lost != 0;
+                result_.reused = t.reused != 0;
+                result_.excess = t.excess != 0;
                 if (result_.sound()) continue;
                 report(t);
                 break;
@@ -84,13 +88,15 @@ private:
                (s.taken[k][chosen] != lease_is::wait || (k > 0 && chosen < s.tail[k - 1])))
             ++chosen;
         const auto in_progress = std::count(s.taken[k].begin(), s.taken[k].end(), lease_is::leased);
-        if (chosen < c_.frames && in_progress < 2 && chosen < s.tail[k] + window &&
+        const auto most = k == 0 && c_.made_once ? 1 : 2;  // a program has one frame at a time
+        if (chosen < c_.frames && in_progress < most && chosen < s.tail[k] + window &&
             (k == 0 || s.made[k - 1][chosen].at == copy_is::ready))
             add(s, name("lease", k, chosen), [&](reentry_state& t) {
                 t.taken[k][chosen] = lease_is::leased;
                 if (k > 0 && t.made[k - 1][chosen].wrong != 0) t.wrong = 1;
                 if (t.made[k][chosen].at != copy_is::absent || chosen < t.tail[k]) t.repeated = 1;
-                t.made[k][chosen] = {copy_is::filling, 1};
+                const bool tombstone = k > 0 && t.made[k - 1][chosen].tombstone != 0;
+                t.made[k][chosen] = {copy_is::filling, tombstone ? i8{1} : i8{0}, 1};
             });
         for (int n = 0; n < c_.frames; ++n) {
             if (s.taken[k][n] != lease_is::leased) continue;
@@ -111,7 +117,11 @@ private:
             }
             add(s, name("step", k, n), [&](reentry_state& t) {
                 t.made[k][n].at = next;
-                if (next == copy_is::committed) t.made[k][n].wrong = 0;
+                if (next != copy_is::committed) return;
+                t.made[k][n].wrong = 0;
+                if (k != 0 || !c_.made_once) return;
+                if (n < t.written) t.reused = 1;
+                t.written = static_cast<i8>(std::max<int>(t.written, n + 1));
             });
         }
     }
@@ -157,11 +167,20 @@ private:
     // Without tails, leases and numbers of the old words: these may be the damage.
     void rebuild(reentry_state& t, int bad_ring, int bad_frame) {
         ++t.rebuilds;
+        // R2 for the program, which the rebuild does not end: what it has committed becomes READY
+        if (c_.made_once)
+            for (int n = 0; n < c_.frames; ++n)
+                if (t.made[0][n].at == copy_is::committed) t.made[0][n].at = copy_is::ready;
         if (bad_ring >= 0) t.made[bad_ring][bad_frame].wrong = 1;
         const auto enters = [&](int k, int n) {
             const copy_is at = t.made[k][n].at;
             if (at != copy_is::ready && (c_.ready_slots_only || at != copy_is::whole)) return false;
             return !c_.proof || k != bad_ring || n != bad_frame;
+        };
+        // lost: written, and neither here nor in the ring before
+        const auto is_lost = [&](int k, int n) {
+            if (!c_.made_once || !c_.keeps_place || n >= t.written || enters(k, n)) return false;
+            return k == 0 || !enters(k - 1, n) || t.written > n + window;
         };
         // done[k]: the frames below are done in the stage that fills ring k; done[rings]: delivered
         std::array<int, rings + 1> done{};
@@ -169,7 +188,7 @@ private:
         done[rings] = t.delivered;
         for (int k = rings - 1; k >= 0; --k) {
             int n = done[k + 1];
-            while (n < std::min(c_.frames, done[k + 1] + window) && enters(k, n)) ++n;
+            while (n < std::min(c_.frames, done[k + 1] + window) && (enters(k, n) || is_lost(k, n))) ++n;
             done[k] = n;
         }
         u64 entered = 0;
@@ -178,7 +197,11 @@ private:
             for (int n = 0; n < c_.frames; ++n) {
                 const bool kept =
                     enters(k, n) && n >= tail && n < tail + window && (n < done[k] || !c_.without_gaps);
-                t.made[k][n].at = kept ? copy_is::ready : copy_is::absent;
+                const bool lost = !kept && n >= tail && n < done[k] && is_lost(k, n);
+                if (lost && bad_ring < 0) t.excess = 1;
+                const i8 tombstone = lost || (kept && t.made[k][n].tombstone != 0) ? i8{1} : i8{0};
+                t.made[k][n].at = kept || lost ? copy_is::ready : copy_is::absent;
+                t.made[k][n].tombstone = tombstone;
                 if (!kept) t.made[k][n].wrong = 0;
                 entered += kept ? 1 : 0;
                 const bool over = n < done[k] && (k > 0 || c_.numbers_done || n < done[k + 1]);

@@ -22,6 +22,9 @@ struct reentry_setup {
     bool without_gaps = true;      ///< frames after a missing frame do not enter
     bool numbers_done = true;      ///< a source's number that entered is done
     bool slowest_reader = true;    ///< a tail is the position of the slowest reader, not of the fastest
+    /// The source is a program, which writes each number once: a frame that is lost keeps its place.
+    bool made_once = false;
+    bool keeps_place = true;  ///< with made_once: a lost frame enters as a tombstone
     int frames = 3, rebuilds = 2;
 };
 
@@ -31,9 +34,11 @@ struct reentry_result {
     bool wrong = false;     ///< an unproved or incomplete frame was read
     bool repeated = false;  ///< a frame was made while it was in its ring, or delivered twice
     bool lost = false;      ///< the sink has got a frame before an earlier one
+    bool reused = false;    ///< a program has written a number twice
+    bool excess = false;    ///< a frame was given up that memory proves
     bool stuck = false;     ///< a state from which not all frames can be delivered
     std::vector<std::string> trace;
-    [[nodiscard]] bool sound() const { return !wrong && !repeated && !lost && !stuck; }
+    [[nodiscard]] bool sound() const { return !wrong && !repeated && !lost && !reused && !excess && !stuck; }
 };
 
 reentry_result explore_reentry(const reentry_setup& s);

@@ -247,3 +247,10 @@ TEST_CASE("each condition on a frame that enters the words of a rebuild is neede
     CHECK(explore_reentry({.numbers_done = false}).repeated);
     CHECK_FALSE(explore_reentry({.slowest_reader = false}).sound());
 }
+
+TEST_CASE("a program's frame that a rebuild cannot prove keeps its place, and no number is written twice") {
+    const reentry_result r = explore_reentry({.made_once = true});
+    INFO(r.states << " states");
+    CHECK(r.sound());
+    CHECK(explore_reentry({.made_once = true, .keeps_place = false}).reused);
+}
