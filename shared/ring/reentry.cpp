@@ -1,9 +1,13 @@
 #include "ring/reentry.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
+#include "core/errors.hpp"
 #include "ring/header_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/topology.hpp"
@@ -45,6 +49,7 @@ u64 proved_number(const shm::control_block& old, const shm::control_block& made,
     if (h.maker_seat >= count_of(made.seats, shm::max_seats) ||
         made.seat[h.maker_seat].stage != made.link[link].stage)
         return shm::no_number;
+    if (h.meta.is_tombstone()) return number;  // no process reads the memory of its slot
 #ifndef CAROUSEL_BUG_STATUS_IGNORED
     const std::optional<device::status_word> found = status(link, slot);
     const bool agrees = found && found->ring_sequence == number && found->epoch == h.epoch &&
@@ -68,69 +73,250 @@ proved_slots find_proved(const shm::control_block& old, const shm::control_block
     return all;
 }
 
-/// The position of the slowest reader of a ring; empty if the ring has no blocking reader.
-std::optional<u64> slowest_reader(const shm::control_block& made, u32 link,
-                                  const std::vector<u64>& done_below) {
-    std::optional<u64> slowest;
-    for (u32 k = 0; k < done_below.size(); ++k)
-        for_each_input(made.stage[k], [&](u32 input, u32) {
+/// What is known of a run that is rebuilt, and the positions that follow from it.
+class reentry {
+public:
+    reentry(const shm::control_block& old, const shm::control_block& made, const reentry_limits& limits,
+            const status_reader& status)
+        : old_(&old),
+          made_(&made),
+          limits_(&limits),
+          links_(count_of(made.links, shm::max_links)),
+          stages_(count_of(made.stages, shm::max_stages)) {
+        for (u32 k = 0; k < links_; ++k) proved_.push_back(find_proved(old, made, k, status));
+        find_made();
+    }
+
+    // The positions only fall, and none falls below `first`, so the loop ends. Where all positions are
+    // `first` nothing enters, which is always a valid result.
+    kept_frames find() {
+        kept_frames kept;
+        done_.clear();
+        for (u32 k = 0; k < stages_; ++k) {
+            bool read = false;
+            for_each_output(made_->stage[k], [&](u32 link) { read = read || is_read(link); });
+            const u64 most = std::max(limits_->first, limits_->end);
+            done_.push_back(made_->stage[k].outputs == 0 ? delivered_below(k) : read ? most : made_below_[k]);
+        }
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (u32 k = stages_; k-- > 0;) {
+                for_each_output(made_->stage[k], [&](u32 link) {
+                    if (is_read(link)) changed |= lower(k, reach(k, link));
+                });
+                for_each_input(made_->stage[k], [&](u32 link, u32) {
+                    if (!is_absent(k)) changed |= lower(k, done_[maker_of(link)]);
+                });
+            }
+        }
+        kept.done_below = done_;
+        kept.unknown = unknown_;
+        for (u32 k = 0; k < links_; ++k) {
+            const u64 made_below = done_[maker_of(k)];
+            kept.tail.push_back(std::min(slowest_reader(k).value_or(made_below), made_below));
+            std::vector<u32>& slots = kept.slots.emplace_back();
+            for (u64 n = kept.tail[k]; n < made_below; ++n) slots.push_back(slot_of(k, n));
+        }
+        return kept;
+    }
+
+private:
+    [[nodiscard]] u32 maker_of(u32 link) const noexcept {
+        return count_of(made_->link[link].stage, stages_ - 1);
+    }
+    [[nodiscard]] bool is_made_once(u32 stage) const noexcept {
+        return stage < limits_->made_once.size() && limits_->made_once[stage];
+    }
+    [[nodiscard]] u64 delivered_below(u32 stage) const noexcept {
+        return stage < limits_->delivered_below.size() ? limits_->delivered_below[stage] : limits_->first;
+    }
+    [[nodiscard]] bool is_absent(u32 stage) const noexcept {
+        return made_->stage[stage].outputs == 0 && delivered_below(stage) == shm::no_number;
+    }
+    [[nodiscard]] u32 slot_of(u32 link, u64 number) const {
+        const auto at = proved_[link].find(number);
+        return at == proved_[link].end() ? shm::none : at->second;
+    }
+    bool lower(u32 stage, u64 to) noexcept {
+        if (to >= done_[stage]) return false;
+        done_[stage] = to;
+        return true;
+    }
+    template <typename F>
+    void for_each_reader(u32 link, F&& fn) const {
+        for (u32 k = 0; k < stages_; ++k)
+            for_each_input(made_->stage[k], [&](u32 input, u32) {
+                if (input == link && !is_absent(k)) fn(k);
+            });
+    }
+    [[nodiscard]] bool is_read(u32 link) const {
+        bool read = false;
+        for_each_reader(link, [&](u32) { read = true; });
+        return read;
+    }
+    /// The position of the slowest reader of a ring; empty if no ring waits for a reader.
+    [[nodiscard]] std::optional<u64> slowest_reader(u32 link) const {
+        std::optional<u64> slowest;
+        for_each_reader(link, [&](u32 k) {
 #ifndef CAROUSEL_BUG_FASTEST_READER
-            if (input == link) slowest = std::min(slowest.value_or(done_below[k]), done_below[k]);
+            slowest = std::min(slowest.value_or(done_[k]), done_[k]);
 #else
-            if (input == link) slowest = std::max(slowest.value_or(0), done_below[k]);  // seeded bug
+            slowest = std::max(slowest.value_or(0), done_[k]);  // seeded bug
 #endif
         });
-    return slowest;
+        return slowest;
+    }
+
+    /// Finds, for each stage, the number below which it has made every frame, as far as memory and the sinks'
+    /// accounts show it.
+    void find_made() {
+        for (u32 k = 0; k < stages_; ++k) {
+            const bool sink = made_->stage[k].outputs == 0 && !is_absent(k);
+            made_below_.push_back(sink ? delivered_below(k) : limits_->first);
+        }
+        unknown_.assign(links_, false);
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (u32 k = 0; k < links_; ++k) {
+                u64& at = made_below_[maker_of(k)];
+                u64 to = at;
+                if (!proved_[k].empty()) to = std::max(to, proved_[k].rbegin()->first + 1);
+                for_each_reader(k, [&](u32 reader) { to = std::max(to, made_below_[reader]); });
+                to = std::min(to, std::max(limits_->first, limits_->end));
+                changed = changed || to > at;
+                at = std::max(at, to);
+            }
+        }
+        for (u32 k = 0; k < stages_; ++k)
+            if (is_made_once(k)) count_unproved(k);
+    }
+
+    // A READY slot without proof, in the source's ring or one downstream of it, is a frame that the source
+    // has made. Its number is trusted only where it follows those that are known.
+    void count_unproved(u32 source) {
+        u64& below = made_below_[source];
+        std::set<u64> numbers;
+        for (u32 link = 0; link < links_; ++link) {
+            if (!is_upstream(source, maker_of(link))) continue;
+            for (u32 slot = 0; slot < count_of(made_->link[link].slots, shm::max_slots); ++slot) {
+                const slot_state at = slot_word::of(load(old_->link[link].slot[slot])).state;
+                if (at != slot_state::ready && at != slot_state::damaged) continue;
+                const u64 number =
+                    old_->frames[link].header[slot].ring_sequence.load(std::memory_order_relaxed);
+                if (slot_of(link, number) == slot) continue;
+                if (at == slot_state::ready && number != shm::no_number) numbers.insert(number);
+                const bool near = number != shm::no_number && number < below + shm::max_slots;
+                if (at == slot_state::damaged || !near) unknown_[link] = true;
+            }
+        }
+        while (numbers.contains(below) && below < limits_->end) ++below;
+    }
+    [[nodiscard]] bool is_upstream(u32 source, u32 stage) const {
+        bool is = source == stage;
+        for_each_input(made_->stage[stage],
+                       [&](u32 link, u32) { is = is || is_upstream(source, maker_of(link)); });
+        return is;
+    }
+
+    /// True if the frame is in the ring and stays in its window if the tail falls to the frame.
+    [[nodiscard]] bool is_held(u32 link, u64 number) const {
+        return proved_[link].contains(number) &&
+               made_below_[maker_of(link)] <= number + made_->link[link].window;
+    }
+    [[nodiscard]] bool can_make(u32 stage, u64 number) const {
+        bool can = made_->stage[stage].inputs > 0 || !is_made_once(stage);
+        for_each_input(made_->stage[stage], [&](u32 link, u32) {
+            can = can && (is_held(link, number) || can_make(maker_of(link), number));
+        });
+        return can;
+    }
+    /// The number below which the sources of this stage that cannot make a frame again have made every frame.
+    [[nodiscard]] u64 made_once_below(u32 stage) const {
+        if (made_->stage[stage].inputs == 0) return is_made_once(stage) ? made_below_[stage] : 0;
+        u64 below = 0;
+        for_each_input(made_->stage[stage],
+                       [&](u32 link, u32) { below = std::max(below, made_once_below(maker_of(link))); });
+        return below;
+    }
+    [[nodiscard]] bool is_lost(u32 stage, u32 link, u64 number) const {
+#ifndef CAROUSEL_BUG_LOST_AGAIN
+        return number < made_once_below(stage) && !proved_[link].contains(number) && !can_make(stage, number);
+#else
+        return number < made_once_below(stage) && can_make(stage, number) &&
+               link > links_;  // seeded bug: a number that a program has used is used again
+#endif
+    }
+    /// The first frame from the slowest reader's position on that the ring lacks.
+    [[nodiscard]] u64 reach(u32 stage, u32 link) const {
+        const u64 tail = *slowest_reader(link);
+        u64 at = tail;
+        while (at < tail + made_->link[link].window &&
+               (proved_[link].contains(at) || is_lost(stage, link, at)))
+            ++at;
+        return at;
+    }
+
+    const shm::control_block *old_, *made_;
+    const reentry_limits* limits_;
+    u32 links_, stages_;
+    std::vector<proved_slots> proved_;
+    std::vector<u64> made_below_, done_;  ///< by stage
+    std::vector<bool> unknown_;           ///< by link
+};
+
+/// A slot of the new block that holds no frame and is not in `kept`.
+u32 spare_slot(const shm::link_block& l, const std::vector<u32>& kept) {
+    for (u32 k = 0; k < count_of(l.slots, shm::max_slots); ++k)
+        if (slot_word::of(load(l.slot[k])).state == slot_state::free &&
+            std::find(kept.begin(), kept.end(), k) == kept.end())
+            return k;
+    return shm::none;
+}
+
+void write_tombstone(shm::control_block& fresh, u32 link, u32 slot, u64 number, u64 now) {
+    const u32 stage = fresh.link[link].stage;
+    shm::frame_header& h = fresh.frames[link].header[slot];
+    std::memset(static_cast<void*>(&h), 0, sizeof h);
+    h.meta = {};
+    h.meta.frame_number = number;
+    h.meta.time_s = static_cast<f64>(number) / (fresh.fps > 0 ? fresh.fps : 60.0);
+    h.meta.born_ns = h.claimed_ns = h.submitted_ns = now;
+    h.meta.tombstone_stage = stage;
+    h.meta.tombstone_reason = static_cast<u32>(exit_code::shared_memory);
+    const shm::parameter_set& set = newest_parameters(fresh.parameters);
+    h.meta.parameter_number = set.number;
+    std::memcpy(h.parameters, set.value, count_of(fresh.parameters.bytes, shm::max_parameter_bytes));
+    h.ring_sequence.store(number, std::memory_order_relaxed);
+    h.maker_seat = fresh.stage[stage].first_seat;
+    h.epoch = fresh.seat[h.maker_seat].first_epoch;
+    seal(h, fresh.parameters.bytes);
 }
 
 }  // namespace
 
 u64 kept_frames::count() const noexcept {
     u64 sum = 0;
-    for (const std::vector<u32>& of : slots) sum += of.size();
+    for (const std::vector<u32>& of : slots)
+        sum += of.size() - static_cast<u64>(std::count(of.begin(), of.end(), shm::none));
     return sum;
 }
 
-// The positions only fall, and none falls below `first`, so the loop ends. Where all positions are `first`
-// nothing enters, which is always a valid result.
-kept_frames find_kept_frames(const shm::control_block& old, const shm::control_block& made, u64 first,
-                             u64 end, const status_reader& status) {
-    const u32 links = count_of(made.links, shm::max_links), stages = count_of(made.stages, shm::max_stages);
-    std::vector<proved_slots> proved;
-    for (u32 k = 0; k < links; ++k) proved.push_back(find_proved(old, made, k, status));
-    kept_frames kept;
-    std::vector<u64>& done = kept.done_below;
-    for (u32 k = 0; k < stages; ++k) {
-        bool read = false;
-        for_each_output(made.stage[k], [&](u32 link) { read = read || made.link[link].blocking != 0; });
-        done.push_back(read ? std::max(first, end) : first);
-    }
-    const auto lower = [](u64& at, u64 to) { return to < at ? (at = to, true) : false; };
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (u32 k = stages; k-- > 0;) {
-            for_each_output(made.stage[k], [&](u32 link) {
-                const std::optional<u64> tail = slowest_reader(made, link, done);
-                if (!tail) return;
-                u64 reach = *tail;
-                while (reach < *tail + made.link[link].window && proved[link].contains(reach)) ++reach;
-                changed |= lower(done[k], reach);
-            });
-            for_each_input(made.stage[k], [&](u32 link, u32) {
-                changed |= lower(done[k], done[count_of(made.link[link].stage, stages - 1)]);
-            });
-        }
-    }
-    for (u32 k = 0; k < links; ++k) {
-        const u64 made_below = done[count_of(made.link[k].stage, stages - 1)];
-        kept.tail.push_back(slowest_reader(made, k, done).value_or(made_below));
-        std::vector<u32>& slots = kept.slots.emplace_back();
-        for (u64 n = kept.tail[k]; n < made_below; ++n) slots.push_back(proved[k].at(n));
-    }
-    return kept;
+std::vector<u64> kept_frames::lost() const {
+    std::set<u64> numbers;
+    for (std::size_t k = 0; k < slots.size(); ++k)
+        for (std::size_t n = 0; n < slots[k].size(); ++n)
+            if (slots[k][n] == shm::none) numbers.insert(tail[k] + n);
+    return {numbers.begin(), numbers.end()};
 }
 
-void enter_frames(shm::control_block& fresh, const shm::control_block& old, const kept_frames& kept) {
+kept_frames find_kept_frames(const shm::control_block& old, const shm::control_block& made,
+                             const reentry_limits& limits, const status_reader& status) {
+    return reentry(old, made, limits, status).find();
+}
+
+void enter_frames(shm::control_block& fresh, const shm::control_block& old, const kept_frames& kept,
+                  u64 now) {
+    if (kept.done_below.empty()) return;
     for (u32 k = 0; k < kept.tail.size(); ++k) {
         shm::link_block& l = fresh.link[k];
         const u32 job = fresh.seat[fresh.stage[l.stage].first_seat].first_job;
@@ -140,11 +326,19 @@ void enter_frames(shm::control_block& fresh, const shm::control_block& old, cons
         l.committed.store(kept.tail[k] + kept.slots[k].size() - fresh.first_ring_sequence,
                           std::memory_order_relaxed);
         for (u64 n = 0; n < kept.slots[k].size(); ++n) {
-            const u32 slot = kept.slots[k][n];
+            const bool lost = kept.slots[k][n] == shm::none;
+            const u32 slot = lost ? spare_slot(l, kept.slots[k]) : kept.slots[k][n];
+            if (slot == shm::none)
+                throw shm_error(
+                    fmt::format("the ring {} has no buffer for the place of a lost frame", l.name));
             const u32 generation = slot_word::of(load(l.slot[slot])).generation;
-            std::memcpy(static_cast<void*>(&fresh.frames[k].header[slot]),
-                        static_cast<const void*>(&old.frames[k].header[slot]), sizeof(shm::frame_header));
-            l.committed_ns[slot].store(load(old.link[k].committed_ns[slot]), std::memory_order_relaxed);
+            if (lost)
+                write_tombstone(fresh, k, slot, kept.tail[k] + n, now);
+            else
+                std::memcpy(static_cast<void*>(&fresh.frames[k].header[slot]),
+                            static_cast<const void*>(&old.frames[k].header[slot]), sizeof(shm::frame_header));
+            l.committed_ns[slot].store(lost ? now : load(old.link[k].committed_ns[slot]),
+                                       std::memory_order_relaxed);
             l.slot[slot].store(
                 slot_word{generation, job, static_cast<u32>(version & version_mask), slot_state::ready}
                     .pack(),
@@ -171,17 +365,67 @@ void enter_frames(shm::control_block& fresh, const shm::control_block& old, cons
 #endif  // seeded bug: a source makes a frame that is in its ring
 }
 
-u32 epoch_above(const shm::control_block& old, const shm::control_block& made) noexcept {
-    u32 highest = 0;
+// Only the port's own stage fills its ring, so each slot that is neither FREE nor READY may be in use by the
+// process, whichever tag it has. R2 and R4 have run in the old block, if its words were intact.
+void enter_unfenced(shm::control_block& fresh, const shm::control_block& old, const incarnation_id& who) {
+    const shm::seat_block& seat = fresh.seat[who.seat];
+    const entry_word was = entry_word::of(load(old.entry[who.entry].identity));
+    fresh.entry[who.entry].identity.store(
+        entry_word{was.state == entry_state::damaged ? 1 : was.pid, who.epoch, who.seat, entry_state::doomed}
+            .pack(),
+        std::memory_order_relaxed);
+    const u32 job = seat.first_job + seat.jobs - 1;
+    const u64 version = job_word::of(load(fresh.job[job])).version;
+    bool holds = false;
+    for_each_output(fresh.stage[seat.stage], [&](u32 link) {
+        u32 held = 0;
+        for (u32 k = 0; k < count_of(fresh.link[link].slots, shm::max_slots); ++k) {
+            const slot_state at = slot_word::of(load(old.link[link].slot[k])).state;
+            if (at == slot_state::free || at == slot_state::ready) continue;
+            const u32 generation = slot_word::of(load(fresh.link[link].slot[k])).generation;
+            fresh.link[link].slot[k].store(
+                slot_word{generation, job, static_cast<u32>(version & version_mask), slot_state::quarantined}
+                    .pack(),
+                std::memory_order_relaxed);
+            holds = true;
+            if (++held > fresh.link[link].slots - fresh.link[link].window)
+                throw shm_error(
+                    fmt::format("the ring {} is so damaged that the buffers which a program still writes to "
+                                "are not known",
+                                fresh.link[link].name));
+        }
+    });
+    if (holds)
+        fresh.job[job].store(job_word{version, who.epoch, job_state::aborted}.pack(),
+                             std::memory_order_relaxed);
+}
+
+void abort_all(shm::control_block& old, u32 seat) noexcept {
+    const shm::seat_block& s = old.seat[count_of(seat, shm::max_seats - 1)];
+    for (u32 j = s.first_job; j < count_of(s.first_job + s.jobs, shm::max_jobs); ++j)
+        old.job[j].store(job_word{0, 0, job_state::aborted}.pack(), std::memory_order_release);
+}
+
+u32 epoch_above(const shm::control_block& old, const shm::control_block& made,
+                std::span<const u32> known) noexcept {
+    // Epochs wrap: the newest is that with the most steps from the first of the old block. Those of frames
+    // that entered the old block are older than its first epoch.
+    const u32 base = made.seat[0].first_epoch;
+    u32 newest = base;
+    const auto consider = [&](u32 epoch) {
+        const u32 steps = epochs_between(base, epoch);
+        if (epoch != 0 && steps < epoch_mask / 2 && steps > epochs_between(base, newest)) newest = epoch;
+    };
+    for (const u32 epoch : known) consider(epoch);
     for (u32 k = 0; k < count_of(made.seats, shm::max_seats); ++k)
-        highest = std::max(highest, seat_word::of(load(old.seat[k].current)).epoch);
+        consider(seat_word::of(load(old.seat[k].current)).epoch);
     for (u32 k = 0; k < count_of(made.links, shm::max_links); ++k)
         for (u32 slot = 0; slot < count_of(made.link[k].slots, shm::max_slots); ++slot)
             if (const shm::frame_header& h = old.frames[k].header[slot];
                 slot_word::of(load(old.link[k].slot[slot])).state == slot_state::ready &&
                 is_sealed(h, made.parameters.bytes))
-                highest = std::max(highest, static_cast<u32>(h.epoch & epoch_mask));
-    return highest;
+                consider(static_cast<u32>(h.epoch & epoch_mask));
+    return newest;
 }
 
 }  // namespace carousel::ring

@@ -11,20 +11,29 @@
 //   - the status word in the ring's memory has the number and the epoch of the header, and READY;
 //   - no other slot of the ring proves the same number.
 //
-// Which of them enter: all sinks continue at `first`. A stage is *done below* the frame up to which its rings
-// hold, without a gap and from the position of the slowest reader on, every frame. A ring's tail is the
-// position of its slowest reader. What follows a gap is made again, because the maker of the missing frame
-// would otherwise make frames twice. The result is a state that a run without deaths reaches, so no step of
-// the protocol has a new case.
+// Which of them enter: each sink continues at its own position, the first frame that it lacks. Any other
+// stage is *done below* the frame up to which its rings hold, without a gap and from the position of the
+// slowest reader on, every frame. A ring's tail is the position of its slowest reader. What follows a gap is
+// made again, because the maker of the missing frame would otherwise make frames twice. The result is a state
+// that a run without deaths reaches, so no step of the protocol has a new case.
 //
-// The epochs of the new block begin above those of the headers that enter (epoch_above), so a status word of
-// the old block never equals that of a new frame.
+// A source may be unable to make a frame again, because a program outside has written it (`made_once`); it
+// has one frame at a time. A
+// frame that such a source has made, that a reader still needs and that no memory proves is lost. It enters
+// as a tombstone in the ring in which it is missing, so the frames after it are kept, and it is reported. A
+// frame is made if the source's ring, or one downstream of it, proves that frame or a later one, if a sink
+// has delivered it, or if a READY slot without proof carries its number directly after these.
+//
+// The epochs of the new block begin above those of the headers that enter and of all processes of the old
+// block (epoch_above), so a status word of the old block never equals that of a new frame.
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "device/backend.hpp"
+#include "ring/participants.hpp"
 #include "ring/words.hpp"
 
 namespace carousel::ring {
@@ -32,20 +41,42 @@ namespace carousel::ring {
 /// Returns the status word of a slot (link, slot); empty if this process cannot read the ring's memory.
 using status_reader = std::function<std::optional<device::status_word>(u32, u32)>;
 
-struct kept_frames {
-    std::vector<u64> done_below;          ///< by stage
-    std::vector<u64> tail;                ///< by link
-    std::vector<std::vector<u32>> slots;  ///< by link: the slots of the frames from the tail on
-    [[nodiscard]] u64 count() const noexcept;
+struct reentry_limits {
+    u64 first = 0;  ///< the first frame that a sink lacks
+    u64 end = 0;    ///< frames from this number on do not enter
+    /// By stage: the first frame that this sink lacks; no_number: an absent reader, which no ring waits for.
+    /// Empty: `first` for every sink.
+    std::vector<u64> delivered_below;
+    std::vector<bool> made_once;  ///< by stage: a source that cannot make a frame again; empty: none
 };
 
-/// `made`: the static parts, from the plan. `first`: the first frame that a sink lacks. Frames from `end` on
-/// do not enter.
+struct kept_frames {
+    std::vector<u64> done_below;  ///< by stage
+    std::vector<u64> tail;        ///< by link
+    /// by link: the slots of the frames from the tail on; shm::none: the frame is lost
+    std::vector<std::vector<u32>> slots;
+    /// by link: a slot may have held a frame that cannot be made again, and whose number is not known
+    std::vector<bool> unknown;
+    [[nodiscard]] u64 count() const noexcept;     ///< frames that are kept, over all rings
+    [[nodiscard]] std::vector<u64> lost() const;  ///< their numbers, in ascending order, each once
+};
+
+/// `made`: the static parts, from the plan.
 [[nodiscard]] kept_frames find_kept_frames(const shm::control_block& old, const shm::control_block& made,
-                                           u64 first, u64 end, const status_reader& status);
-/// Writes the frames into a block that is initialised for `first` and not published.
-void enter_frames(shm::control_block& fresh, const shm::control_block& old, const kept_frames& kept);
-/// The highest epoch in the seats' words and in sealed headers of READY frames, for first_counters::epoch.
-[[nodiscard]] u32 epoch_above(const shm::control_block& old, const shm::control_block& made) noexcept;
+                                           const reentry_limits& limits, const status_reader& status);
+/// Writes the frames into a block that is initialised for the first frame and not published. `now`: the time
+/// that a tombstone shows. Without positions (a default `kept`), no frame enters. Throws shm_error.
+void enter_frames(shm::control_block& fresh, const shm::control_block& old, const kept_frames& kept, u64 now);
+/// Ends every job of a seat of a damaged block that will be replaced, so that a process that cannot be killed
+/// commits nothing in it. For words that R2 cannot revoke.
+void abort_all(shm::control_block& old, u32 seat) noexcept;
+/// Keeps the slots that a process of a port may still write to from every other process. The process is
+/// revoked in the old block and not fenced. To be called before enter_frames(); afterwards R5 frees the slots
+/// in the new block once the process is fenced.
+void enter_unfenced(shm::control_block& fresh, const shm::control_block& old, const incarnation_id& who);
+/// The newest epoch in the seats' words, in sealed headers of READY frames and in `known`, for
+/// first_counters::epoch. `known`: epochs that the supervisor has given; a seat's word may be damaged.
+[[nodiscard]] u32 epoch_above(const shm::control_block& old, const shm::control_block& made,
+                              std::span<const u32> known = {}) noexcept;
 
 }  // namespace carousel::ring

@@ -38,6 +38,14 @@ shm::unique_fd own_pidfd() {
     return shm::unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
 }
 
+/// Returns the first frame, not below `from`, that the port has not committed; 0 for a port without a claim
+/// on frames (vacant = "skip").
+u64 ledger_reaches(const std::string& path, u64 from) {
+    const auto ledger = telemetry::ledger_reader::open(path);
+    const u64 below = ledger ? ledger->first_undelivered(from) : 0;
+    return below == telemetry::no_frame ? 0 : below;
+}
+
 }  // namespace
 
 port_session::port_session(const std::string& folder, const std::string& stage, bool writes,
@@ -91,7 +99,11 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     publish_guard();
     worker_ = std::make_unique<ring::worker>(c, incarnation_.seat, incarnation_.entry, incarnation_.epoch);
     status_ = std::make_unique<session::status_words>(c, *worker_, *context_, inputs_, outputs_, 1);
-    if (!writes) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(folder, stage));
+    if (!writes) {
+        const std::string path = telemetry::ledger_path(folder, stage);
+        ledger_ = std::make_unique<telemetry::ledger_writer>(path);
+        delivered_below_ = ledger_reaches(path, c.first_ring_sequence);
+    }
     stop_.reset(shm::unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
     crash_here(crash_point::prepared);
     if (!ring::go_live(c, incarnation_, a.pid))
@@ -230,10 +242,10 @@ port_session::wait_result port_session::begin(u64 until_ns) {
             touch();
             crash_here(crash_point::clock_started);
             check_status(device::status_state::writing);
-            if (!job_.is_tombstone()) return wait_result::frame;
+            if (!job_.is_tombstone() && !is_delivered()) return wait_result::frame;
             // For a frame that was abandoned upstream there is no content to read, but its place in the
-            // sequence is recorded.
-            s.counters.tombstones.fetch_add(1, std::memory_order_relaxed);
+            // sequence is recorded. A frame that the port has committed before is completed without a record.
+            if (!is_delivered()) s.counters.tombstones.fetch_add(1, std::memory_order_relaxed);
             passes_ = true;
             continue;
         }
@@ -286,13 +298,14 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
 bool port_session::finish(const telemetry::frame_hash& hash) {
     const bool is_tombstone = job_.is_tombstone();
     if (!committed_) {
-        if (ledger_) ledger_->record(job_.ring_sequence, hash, is_tombstone, committer());
+        if (ledger_ && !is_delivered()) ledger_->record(job_.ring_sequence, hash, is_tombstone, committer());
         crash_here(crash_point::host_work_done);
         if (!worker_->submit(job_)) return false;
         if (!worker_->commit(job_)) return false;
         committed_ = true;
     }
-    if (ledger_) ledger_->mark_committed(job_.ring_sequence, hash, is_tombstone, committer());
+    if (ledger_ && !is_delivered())
+        ledger_->mark_committed(job_.ring_sequence, hash, is_tombstone, committer());
     session::count_commit(*worker_, entry(), job_, now_ns());
     status_->report(job_, 0);  // called here, while the inputs are still leased
     return worker_->complete(job_);

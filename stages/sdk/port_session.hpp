@@ -107,6 +107,7 @@ private:
     [[nodiscard]] shm::incarnation& entry() const noexcept {
         return block_->block().entry[incarnation_.entry];
     }
+    [[nodiscard]] bool is_delivered() const noexcept { return job_.ring_sequence < delivered_below_; }
     [[nodiscard]] u32 committer() const noexcept {
         return telemetry::ledger_committer(incarnation_.seat, incarnation_.epoch);
     }
@@ -128,8 +129,12 @@ private:
     std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< only for a reader
     ring::job job_;
     bool committed_ = false;  ///< the word of job_ is COMMITTED; the steps after the commit may be repeated
-    bool passes_ = false;     ///< job_ is a tombstone frame that is not committed yet
+    /// job_ is a frame that the program does not get (a tombstone, or is_delivered()), not committed yet
+    bool passes_ = false;
     std::array<std::byte, shm::max_metadata_bytes> joined_{};  ///< metadata of several inputs
+    /// Frames below are in the ledger, and a rebuild of the run makes them again for other sinks: they are
+    /// completed, and not given to the program again.
+    u64 delivered_below_ = 0;
     std::mutex begins_;
     std::atomic<bool> lost_{false};
     running_time running_;  ///< updated by the heartbeat thread

@@ -27,10 +27,17 @@ struct reentry_process {
     std::vector<under_way> jobs;
 };
 
+/// A process of the source that is revoked, and still has the memory mapped.
+struct unfenced_process {
+    ring::incarnation_id incarnation;
+    std::vector<place> writes;
+};
+
 class reentry_run {
 public:
     explicit reentry_run(const reentry_options& o) : o_(o), random_(o.seed) {
         o_.plan.end = o.frames;
+        if (o.made_once) o_.plan.stages[0].in_flight = 1;  // a program has one frame at a time
         begin_block(0);
     }
 
@@ -41,6 +48,7 @@ public:
                 break;
             }
             const u64 before = moves_;
+            step_unfenced();
             if (left_ > 0 && random_() % (10 * o_.frames / o_.rebuilds) == 0) {
                 --left_;
                 rebuild();
@@ -55,6 +63,7 @@ public:
             out_.repeated += frames.size() - each.size();
             if (!out_.stuck) out_.lost += o_.frames - each.size();
         }
+        out_.reported = reported_.size();
         return out_;
     }
 
@@ -86,7 +95,7 @@ private:
             ring::job j;
             if (w.begin(j, static_cast<u32>(p.jobs.size())) != ring::outcome::ok) return;
             ++moves_;
-            for (u32 i = 0; i < j.inputs; ++i)
+            for (u32 i = 0; i < j.inputs && !j.is_tombstone(); ++i)
                 out_.torn += content_[{s.input_link[i], j.input[i].index}] != j.ring_sequence ? 1 : 0;
             for_outputs(w, j, [&](place at) {
                 content_[at] = incomplete;
@@ -114,9 +123,14 @@ private:
             case 1:
                 for_outputs(w, u.j, [&](place at) { content_[at] = u.j.ring_sequence; });
                 if (!w.commit(u.j)) out_.finding = "a live worker is revoked";
-                if (s.outputs == 0)
+                if (s.outputs == 0) {
                     delivered_[c().seat[p.at.incarnation.seat].stage].push_back(u.j.ring_sequence);
+                    if (u.j.is_tombstone()) reported_.insert(u.j.ring_sequence);
+                }
                 if (s.source != shm::none) ++out_.made;
+                if (s.source != shm::none && o_.made_once && !made_.insert(u.j.ring_sequence).second &&
+                    unknown_ == 0)
+                    out_.finding = "a number that a program has used is used again";
                 break;
             default:
                 (void)w.complete(u.j);
@@ -134,6 +148,38 @@ private:
     static device::status_word status_of(const reentry_process& p, const ring::job& j,
                                          device::status_state s) {
         return {j.ring_sequence, p.at.incarnation.epoch, static_cast<u32>(s)};
+    }
+
+    /// The old process writes into its buffer, or ends.
+    void step_unfenced() {
+        for (std::size_t k = 0; k < unfenced_.size(); ++k) {
+            const unfenced_process& p = unfenced_[k];
+            if (random_() % 40 == 0) {
+                ring::mark_fenced(c(), p.incarnation.entry);
+                (void)ring::requeue(c(), p.incarnation.seat, p.incarnation.epoch, ring::blame::none, 0);
+                if (!ring::reclaim(c(), p.incarnation.seat, p.incarnation.epoch))
+                    out_.finding = "a fenced process keeps its words";
+                unfenced_.erase(unfenced_.begin() + static_cast<std::ptrdiff_t>(k));
+                return;
+            }
+            for (const place& at : p.writes) content_[at] = incomplete;
+        }
+    }
+
+    /// R1, R2 and R4 for the program's process, which a rebuild cannot end.
+    void revoke_source() {
+        const reentry_process& p = processes_.front();
+        ring::doom(c(), p.at.incarnation.entry);
+        (void)ring::appoint(c(), p.at.incarnation.seat);
+        if (!ring::revoke(c(), p.at.incarnation.seat, p.at.incarnation.epoch))
+            out_.finding = "the source can't be revoked";
+        (void)ring::requeue(c(), p.at.incarnation.seat, p.at.incarnation.epoch, ring::blame::none, 0);
+        // fenced by now, if one of an earlier rebuild is not
+        if (!unfenced_.empty() || random_() % 2 == 0) return;
+        unfenced_.push_back({p.at.incarnation, {}});
+        for (const under_way& u : p.jobs)
+            if (u.step < 2)
+                for_outputs(*p.at.w, u.j, [&](place at) { unfenced_.back().writes.push_back(at); });
     }
 
     void damage() {
@@ -164,23 +210,33 @@ private:
 
     // The sinks' accounts and the plan are kept; the old block gives headers and slot words.
     void rebuild() {
+        if (o_.made_once) revoke_source();
         damage();
-        u64 first = o_.frames;
+        ring::reentry_limits limits{o_.frames, o_.frames, {}, {}};
+        limits.delivered_below.resize(c().stages);
         for (const auto& [stage, frames] : delivered_) {
             const std::set<u64> each(frames.begin(), frames.end());
-            u64 lacking = 0;
+            u64& lacking = limits.delivered_below[stage];
             while (each.contains(lacking)) ++lacking;
-            first = std::min(first, lacking);
+            limits.first = std::min(limits.first, lacking);
         }
-        for (auto& [stage, frames] : delivered_) std::erase_if(frames, [&](u64 n) { return n >= first; });
+        if (o_.made_once) limits.made_once = {true};
+        const u64 first = limits.first;
         const std::unique_ptr<bench> old = std::move(block_);
         o_.plan.first.epoch = ring::epoch_above(*old->c, *old->c);
         begin_block(first);
         const ring::kept_frames kept = ring::find_kept_frames(
-            *old->c, c(), first, o_.frames, [&](u32 link, u32 slot) -> std::optional<device::status_word> {
+            *old->c, c(), limits, [&](u32 link, u32 slot) -> std::optional<device::status_word> {
                 return status_[{link, slot}];
             });
-        ring::enter_frames(c(), *old->c, kept);
+        for (const unfenced_process& p : unfenced_) ring::enter_unfenced(c(), *old->c, p.incarnation);
+        ring::enter_frames(c(), *old->c, kept, 1);
+        for (auto& [stage, frames] : delivered_) {
+            if (o_.made_once && kept.done_below[stage] != limits.delivered_below[stage])
+                out_.finding = "a sink gets a frame again";
+            std::erase_if(frames, [&](u64 n) { return n >= kept.done_below[stage]; });
+        }
+        for (const bool is : kept.unknown) unknown_ += is ? 1 : 0;
         out_.entered += kept.count();
         ++moves_;
         const shm::private_block made = shm::make_private_block();
@@ -207,6 +263,9 @@ private:
     std::map<place, u64> content_;
     std::map<place, device::status_word> status_;
     std::map<u32, std::vector<u64>> delivered_;
+    std::set<u64> made_, reported_;
+    u64 unknown_ = 0;  ///< lost frames without a known number
+    std::vector<unfenced_process> unfenced_;
     reentry_outcome out_;
 };
 

@@ -20,12 +20,16 @@ struct reentry_options {
     u64 seed = 1, frames = 60;
     u32 rebuilds = 8;
     reentry_damage damage;
+    /// The source is a program that no rebuild ends: it cannot make a frame again, its process may be alive
+    /// and write into its buffer after the rebuild, and no sink may get a frame twice.
+    bool made_once = false;
 };
 
 struct reentry_outcome {
     u64 lost = 0, repeated = 0, torn = 0;
-    u64 entered = 0;  ///< frames that entered, over all rebuilds and rings
-    u64 made = 0;     ///< frames that sources have committed
+    u64 reported = 0;  ///< frames that were delivered as lost
+    u64 entered = 0;   ///< frames that entered, over all rebuilds and rings
+    u64 made = 0;      ///< frames that sources have committed
     bool stuck = false;
     std::string finding;  ///< of the audit, in a new block
     [[nodiscard]] bool sound() const { return lost + repeated + torn == 0 && !stuck && finding.empty(); }

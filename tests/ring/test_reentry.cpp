@@ -27,13 +27,13 @@ struct three_frames {
         return device::status_word{h.ring_sequence.load(), h.epoch,
                                    static_cast<u32>(device::status_state::ready)};
     }
-    kept_frames find(u64 first = 0) {
-        return ring::find_kept_frames(*old.c, *fresh.c, first, 10,
+    kept_frames find(u64 first = 0, const std::vector<bool>& made_once = {}) {
+        return ring::find_kept_frames(*old.c, *fresh.c, {first, 10, {}, made_once},
                                       [&](u32 link, u32 slot) { return status(link, slot); });
     }
-    kept_frames rebuild() {
-        kept_frames kept = find();
-        ring::enter_frames(*fresh.c, *old.c, kept);
+    kept_frames rebuild(const std::vector<bool>& made_once = {}) {
+        kept_frames kept = find(0, made_once);
+        ring::enter_frames(*fresh.c, *old.c, kept, 1);
         return kept;
     }
     [[nodiscard]] u32 slot_of(u32 link, u64 number) const {
@@ -103,16 +103,18 @@ TEST_CASE("a frame that one of its four places does not prove is made again, as 
         three_frames run;
         const u32 slot = run.slot_of(1, 0);
         for (u32 how = 0; how < 4; ++how) {
-            const kept_frames kept = ring::find_kept_frames(
-                *run.old.c, *run.fresh.c, 0, 10, [&](u32 l, u32 s) -> std::optional<device::status_word> {
-                    auto word = run.status(l, s);
-                    if (l != 1 || s != slot) return word;
-                    if (how == 0) word->epoch += 1;
-                    if (how == 1) word->state = static_cast<u32>(device::status_state::writing);
-                    if (how == 2) word->ring_sequence += 1;
-                    if (how == 3) word.reset();
-                    return word;
-                });
+            const kept_frames kept =
+                ring::find_kept_frames(*run.old.c, *run.fresh.c, {0, 10, {}, {}},
+                                       [&](u32 l, u32 s) -> std::optional<device::status_word> {
+                                           auto word = run.status(l, s);
+                                           if (l != 1 || s != slot) return word;
+                                           if (how == 0) word->epoch += 1;
+                                           if (how == 1)
+                                               word->state = static_cast<u32>(device::status_state::writing);
+                                           if (how == 2) word->ring_sequence += 1;
+                                           if (how == 3) word.reset();
+                                           return word;
+                                       });
             // Frame 0 has left the source's ring, so it is made from the start.
             CAPTURE(how);
             CHECK(kept.done_below == std::vector<u64>{0, 0, 0});
@@ -123,7 +125,7 @@ TEST_CASE("a frame that one of its four places does not prove is made again, as 
 
 TEST_CASE("frames from the end of the run on do not enter") {
     three_frames run;
-    const kept_frames kept = ring::find_kept_frames(*run.old.c, *run.fresh.c, 0, 2,
+    const kept_frames kept = ring::find_kept_frames(*run.old.c, *run.fresh.c, {0, 2, {}, {}},
                                                     [&](u32 l, u32 s) { return run.status(l, s); });
     CHECK(kept.done_below == std::vector<u64>{2, 1, 0});
 }
@@ -134,23 +136,107 @@ TEST_CASE("epochs after a rebuild are above those of the frames that it keeps") 
     h.epoch = 70;
     ring::seal(h, run.old.c->parameters.bytes);
     CHECK(ring::epoch_above(*run.old.c, *run.fresh.c) == 70);
+    // a seat's word may be damaged
+    constexpr u32 known[] = {75, 3};
+    CHECK(ring::epoch_above(*run.old.c, *run.fresh.c, known) == 75);
+    // after a wrap, small epochs are the newest ones
+    run.fresh.c->seat[0].first_epoch = static_cast<u32>(ring::epoch_mask) - 1;
+    CHECK(ring::epoch_above(*run.old.c, *run.fresh.c) == 70);
+    run.fresh.c->seat[0].first_epoch = 72;
+    CHECK(ring::epoch_above(*run.old.c, *run.fresh.c) == 72);
+}
+
+TEST_CASE("a frame that can't be made again and has no proof is lost alone, and keeps its place") {
+    three_frames run;
+    SECTION("in the ring of its source") {
+        run.old.c->frames[0].header[run.slot_of(0, 1)].meta.born_ns ^= 1;
+        const kept_frames kept = run.rebuild({true, false, false});
+        // neither can the middle make it: the place is kept in the ring next to the sink
+        CHECK(kept.done_below == std::vector<u64>{3, 2, 0});
+        CHECK(kept.lost() == std::vector<u64>{1});
+        CHECK(kept.count() == 2);
+        const seated middle = run.fresh.sit(1), source = run.fresh.sit(0), sink = run.fresh.sit(2);
+        ring::job j;
+        REQUIRE(middle.w->begin(j, 0) == ring::outcome::ok);
+        CHECK(j.ring_sequence == 2);
+        CHECK(pass(*sink.w) == 0);
+        REQUIRE(sink.w->begin(j, 0) == ring::outcome::ok);
+        CHECK(j.ring_sequence == 1);
+        CHECK(j.is_tombstone());
+        CHECK(j.tombstone_stage == 1);
+        REQUIRE(source.w->begin(j, 0) == ring::outcome::ok);
+        CHECK(j.ring_sequence == 3);
+    }
+    SECTION("although it was the last one") {
+        run.old.c->frames[0].header[run.slot_of(0, 2)].meta.born_ns ^= 1;
+        CHECK(run.find(0, {true, false, false}).lost() == std::vector<u64>{2});
+    }
+    SECTION("in a ring downstream, after its input was released") {
+        run.old.c->frames[1].header[run.slot_of(1, 0)].meta.born_ns ^= 1;
+        const kept_frames kept = run.rebuild({true, false, false});
+        CHECK(kept.done_below == std::vector<u64>{3, 1, 0});
+        CHECK(kept.lost() == std::vector<u64>{0});
+        // and once more: the place has no memory that could prove it
+        bench third{chain_of_three()};
+        const kept_frames again = ring::find_kept_frames(
+            *run.fresh.c, *third.c, {0, 10, {}, {true, false, false}},
+            [](u32, u32) -> std::optional<device::status_word> { return std::nullopt; });
+        REQUIRE(again.slots[1].size() == 3);
+        CHECK(again.slots[1][0] != shm::none);
+        CHECK(again.lost() == std::vector<u64>{1, 2});
+    }
+    SECTION("and is reported without a number if its header does not show it") {
+        run.old.c->frames[0].header[run.slot_of(0, 2)].ring_sequence.raw().fetch_xor(4);
+        const kept_frames kept = run.find(0, {true, false, false});
+        CHECK(kept.done_below == std::vector<u64>{2, 1, 0});
+        CHECK(kept.unknown == std::vector<bool>{true, false});
+    }
+}
+
+TEST_CASE(
+    "a sink that is ahead of the others continues at its own frame, and an absent one holds nothing up") {
+    ring::plan two = chain_of_three();
+    two.stages.push_back({"other", {0}, false, 1, 1});
+    bench old{two}, fresh{two};
+    seated source = old.sit(0), middle = old.sit(1), other = old.sit(3);
+    for (u32 k = 0; k < 3; ++k) pass(*source.w);
+    for (u32 k = 0; k < 2; ++k) pass(*middle.w);
+    for (u32 k = 0; k < 3; ++k) pass(*other.w);
+    const auto find = [&](std::vector<u64> below) {
+        return ring::find_kept_frames(
+            *old.c, *fresh.c, {0, 10, std::move(below), {true, false, false, false}},
+            [&](u32 link, u32 slot) {
+                const shm::frame_header& h = old.c->frames[link].header[slot];
+                return device::status_word{h.ring_sequence.load(), h.epoch,
+                                           static_cast<u32>(device::status_state::ready)};
+            });
+    };
+    const kept_frames kept = find({0, 0, 0, 3});
+    CHECK(kept.done_below == std::vector<u64>{3, 2, 0, 3});
+    CHECK(kept.tail == std::vector<u64>{2, 0});
+    CHECK(kept.lost().empty());
+    CHECK(find({0, 0, 0, shm::no_number}).tail == std::vector<u64>{2, 0});
 }
 
 TEST_CASE("histories with rebuilds deliver each frame once, in any pipeline, with any damage") {
-    u64 entered = 0, made = 0, frames = 0;
+    u64 entered = 0, made = 0, frames = 0, reported = 0;
     for (u64 seed = 1; seed <= seeds(90); ++seed) {
         CAPTURE(seed);
         reentry_options o;
         o.plan = reentry_plan(seed);
         o.seed = seed;
         o.damage = {seed % 2 == 0, seed % 4 == 1, seed % 3 == 0};
+        o.made_once = seed % 2 == 1;
         const reentry_outcome r = run_with_rebuilds(o);
         INFO("lost " << r.lost << " repeated " << r.repeated << " torn " << r.torn << " stuck " << r.stuck
                      << " " << r.finding);
         REQUIRE(r.sound());
+        if (!o.damage.memory && !o.damage.headers) CHECK(r.reported == 0);
+        reported += r.reported;
         entered += r.entered, made += r.made, frames += o.frames;
     }
     INFO("entered " << entered << " made " << made << " of " << frames);
     CHECK(entered > 0);
+    CHECK(reported > 0);
     CHECK(made >= frames);
 }

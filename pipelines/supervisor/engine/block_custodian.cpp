@@ -82,8 +82,7 @@ void block_custodian::write_plan(shm::control_block& c, u64 first_ring_sequence,
     p.first_ring_sequence = first_ring_sequence;
     p.end = end;
     // above the epochs of the bytes that are still in the rings' memory
-    if (segment_ && made_)
-        p.first.epoch = std::max(p.first.epoch, ring::epoch_above(segment_->block(), *made_));
+    if (segment_ && made_) p.first.epoch = ring::epoch_above(segment_->block(), *made_, known_epochs());
     ring::initialise(c, p);
     c.assets = static_cast<u32>(setup_->assets.size());
     for (u32 k = 0; k < c.assets; ++k) {
@@ -95,13 +94,31 @@ void block_custodian::write_plan(shm::control_block& c, u64 first_ring_sequence,
     parameters_->write_into(c, first_ring_sequence);
 }
 
-kept_in_rings block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, bool keep_frames) {
-    kept_in_rings kept;
+std::vector<u32> block_custodian::known_epochs() const {
+    std::vector<u32> epochs;
+    for (const auto& s : seats_->seats) {
+        if (s->successor) epochs.push_back(s->successor.epoch);
+        for (const process* p : {s->now.get(), s->standby.get()})
+            if (p != nullptr) epochs.push_back(p->incarnation.epoch);
+        for (const auto& p : s->gone) epochs.push_back(p->incarnation.epoch);
+    }
+    return epochs;
+}
+
+// A port's program is never killed. Until it is fenced, the buffer that it may write to stays in quarantine.
+void block_custodian::enter_unfenced_programs(shm::control_block& fresh) const {
+    for (const auto& s : seats_->seats)
+        for (const auto& p : s->gone)
+            if (p->port && !p->ended) ring::enter_unfenced(fresh, segment_->block(), p->incarnation);
+}
+
+void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, const ring::kept_frames* kept) {
     auto fresh = std::make_unique<shm::segment>(shm::segment::create(run_id_));
     shm::control_block& c = fresh->block();
     try {
         write_plan(c, first_ring_sequence, end);
-        if (segment_ && keep_frames) kept = enter_kept_frames(c, first_ring_sequence, end);
+        if (segment_) enter_unfenced_programs(c);
+        if (segment_ && kept != nullptr) ring::enter_frames(c, segment_->block(), *kept, now_ns());
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
@@ -116,26 +133,23 @@ kept_in_rings block_custodian::make(u64 first_ring_sequence, u64 end, bool untru
         throw;
     }
     segment_ = std::move(fresh);
-    return kept;
 }
 
-// The frames of a ring whose memory cannot be read are made again.
-kept_in_rings block_custodian::enter_kept_frames(shm::control_block& fresh, u64 first, u64 end) const {
-    std::vector<std::vector<device::status_word>> words(fresh.links);
-    for (u32 k = 0; k < fresh.links; ++k) {
+// A ring whose memory cannot be read proves no frame.
+ring::kept_frames block_custodian::find_kept(const ring::reentry_limits& limits) const {
+    const shm::control_block& made = *made_;
+    std::vector<std::vector<device::status_word>> words(made.links);
+    for (u32 k = 0; k < made.links; ++k) {
         try {
-            words[k] = memory_->read_status_words(k, fresh.link[k].slots, fresh.link[k].slot_bytes);
+            words[k] = memory_->read_status_words(k, made.link[k].slots, made.link[k].slot_bytes);
         } catch (const error& e) {
-            seats_->log_line(
-                fmt::format("the frames in the ring of {} are made again: {}", fresh.link[k].name, e.what()));
+            seats_->log_line(fmt::format("the ring of {} is not read: {}", made.link[k].name, e.what()));
         }
     }
     const auto status = [&](u32 link, u32 slot) {
         return slot < words[link].size() ? std::optional(words[link][slot]) : std::nullopt;
     };
-    const ring::kept_frames kept = ring::find_kept_frames(segment_->block(), fresh, first, end, status);
-    ring::enter_frames(fresh, segment_->block(), kept);
-    return {kept.count(), *std::max_element(kept.done_below.begin(), kept.done_below.end())};
+    return ring::find_kept_frames(segment_->block(), made, limits, status);
 }
 
 void block_custodian::join() { segment_ = std::make_unique<shm::segment>(shm::segment::join(run_id_)); }

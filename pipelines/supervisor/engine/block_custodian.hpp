@@ -19,6 +19,7 @@
 #include "core/clock.hpp"
 #include "ring/check/block_check.hpp"
 #include "ring/check/repair.hpp"
+#include "ring/reentry.hpp"
 #include "shm/control_block.hpp"
 #include "shm/segment.hpp"
 
@@ -136,12 +137,6 @@ struct block_damage {
 /// Returns the first findings, for a message.
 [[nodiscard]] std::string findings_text(const std::vector<ring::finding>& found);
 
-/// Frames of a former block that continue in the new one.
-struct kept_in_rings {
-    u64 count = 0;  ///< over all rings
-    u64 below = 0;  ///< all of them have lower numbers
-};
-
 class block_custodian {
 public:
     block_custodian(const run_setup& setup, std::string run_id, memory_store& memory,
@@ -149,10 +144,12 @@ public:
 
     // ---- the block
     /// Publishes a block for frames from `first_ring_sequence` on. If there is a former block, the new block
-    /// replaces it and continues its counters. `untrusted`: the former block is damaged. `keep_frames`:
-    /// frames of the former block that memory proves enter the new one (ring/reentry.hpp); to be used if no
-    /// process of the run is left.
-    kept_in_rings make(u64 first_ring_sequence, u64 end, bool untrusted = false, bool keep_frames = false);
+    /// replaces it and continues its counters; no process of the run is left, except revoked programs of
+    /// ports. `untrusted`: the former block is damaged. `kept`: frames that enter the new block.
+    void make(u64 first_ring_sequence, u64 end, bool untrusted = false,
+              const ring::kept_frames* kept = nullptr);
+    /// Finds the frames of the block that memory proves.
+    [[nodiscard]] ring::kept_frames find_kept(const ring::reentry_limits& limits) const;
     /// Maps the block of a dead supervisor's run. Throws shm_error.
     void join();
     /// To be called after join(): computes the copy of the block's static parts from the plan. The copy has
@@ -206,7 +203,8 @@ public:
 
 private:
     void write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const;
-    [[nodiscard]] kept_in_rings enter_kept_frames(shm::control_block& fresh, u64 first, u64 end) const;
+    [[nodiscard]] std::vector<u32> known_epochs() const;
+    void enter_unfenced_programs(shm::control_block& fresh) const;
     [[nodiscard]] ring::known_run what_is_known() const;
     [[nodiscard]] std::vector<ring::finding> check_without_parity(bool words) const;
     [[nodiscard]] std::optional<block_damage> repair_words();

@@ -113,7 +113,9 @@ void message_dispatch::receive(const arrival& a, const run::hello_message& hello
             throw config_error(
                 fmt::format("{} cannot join the run: {}", hello.stage, clock_shift_text(shift)));
         shm::peer_process peer = shm::peer_process_of(fd, hello.start_time);
-        if (!phase_->is_open()) throw config_error("the run is ending");
+        // a port's program outlives a rebuild, and tries again
+        const bool later = hello.port && phase_->is(phase::rebuilding);
+        if (!phase_->is_open() && !later) throw config_error("the run is ending");
         refusal.message = hello.port ? supervisor::accept_port(*seats_, fd, std::move(peer), hello,
                                                                a.message.fds, refusal.later)
                                      : supervisor::accept_stage(*seats_, fd, std::move(peer), hello);
@@ -237,11 +239,6 @@ run::verdict commands::carry_out(const run::end_request& r) {
 run::verdict commands::carry_out(const run::rebuild_request&) {
     if (phase_->is_over())
         return run::refused(exit_code::stage_failed, fmt::format("{} is {}", ps_.setup.name, phase_->name()));
-    if (const stage_setup* port = port_of(ps_.setup))
-        return run::refused(
-            exit_code::usage,
-            fmt::format("{} has the port {}, whose frames can't be reproduced, so the run can't restart",
-                        ps_.setup.name, port->spec.name));
     if (const stage_setup* stage = stage_with_state(ps_.setup))
         return run::refused(
             exit_code::usage,

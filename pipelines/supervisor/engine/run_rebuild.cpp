@@ -35,6 +35,14 @@ bool is_sent_its_frames(const run_setup& s) {
     return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) { return st.receives(); });
 }
 
+/// True if the stage's frames are written by a program outside, which cannot repeat them.
+bool is_writer(const stage_setup& st) { return st.spec.is_port() && st.spec.inputs.empty(); }
+
+bool has_port(const run_setup& s) {
+    return std::any_of(s.stages.begin(), s.stages.end(),
+                       [](const stage_setup& st) { return st.spec.is_port(); });
+}
+
 }  // namespace
 
 run_rebuild::run_rebuild(const run_setup& setup, std::string run_id, std::string helpers, event_loop& loop,
@@ -64,9 +72,9 @@ void run_rebuild::watch_owner() {
 }
 
 /// Returns the frame at which a run with a damaged block continues. If uncertain frames can be produced
-/// again, this is the first of them, so they are delivered again.
+/// again, and be delivered again, this is the first of them.
 u64 run_rebuild::first_trusted() const {
-    return is_sent_its_frames(*setup_) ? first_to_deliver() : first_uncertain();
+    return is_sent_its_frames(*setup_) || has_port(*setup_) ? first_to_deliver() : first_uncertain();
 }
 
 /// Returns the first uncertain frame. Frames that were in flight since the last check that found the block
@@ -92,11 +100,12 @@ u64 run_rebuild::first_uncertain() const {
 /// those below `kept_below` continue from the memory of the rings.
 void run_rebuild::record_uncertain_frames(u64 uncertain_from, u64 first, u64 kept_below) {
     if (uncertain_from < first)
-        seats_->log_line(
-            fmt::format("frames {} to {} were delivered and may be wrong, because words of the control block "
-                        "were damaged; "
-                        "they can't be repeated, because the host that sent them may no longer have them",
-                        uncertain_from, first - 1));
+        seats_->log_line(fmt::format(
+            "frames {} to {} were delivered and may be wrong, because words of the control block "
+            "were damaged; "
+            "they can't be repeated, because the host that sent them may no longer have them, or because "
+            "a port has them",
+            uncertain_from, first - 1));
     if (const u64 from = std::max(uncertain_from, first); from < kept_below)
         seats_->log_line(fmt::format(
             "frames {} to {} continue from memory and may be wrong, because words of the control block were "
@@ -106,10 +115,11 @@ void run_rebuild::record_uncertain_frames(u64 uncertain_from, u64 first, u64 kep
     if (repair_recorded_ && uncertain_from < to) facts_->repairs.last.back().uncertain = {uncertain_from, to};
 }
 
-/// True if frames that are in the rings can't be sent again by the host that has sent them.
+/// True if frames that are in the rings can't be made again: a program has written them, or the host that has
+/// sent them can't send them again.
 bool run_rebuild::loses_what_it_drops() const {
     return std::any_of(setup_->stages.begin(), setup_->stages.end(), [&](const stage_setup& st) {
-        return st.receives() && !is_sent_durably(setup_->directory, st.spec.name, run_id_);
+        return is_writer(st) || (st.receives() && !is_sent_durably(setup_->directory, st.spec.name, run_id_));
     });
 }
 
@@ -166,16 +176,18 @@ void run_rebuild::begin_ledgers() const {
             telemetry::begin_ledger(telemetry::ledger_path(setup_->directory, st.spec.name), facts_->first);
 }
 
-// A sink that was ahead of the slowest sink receives the frames from `first` on again. The sink's records of
-// these frames are removed, as are records beyond the end.
-void run_rebuild::truncate_ledgers(u64 first) {
+// A sink receives the frames from its position (`done_below`; empty: `first` for all sinks) on, again if it
+// was ahead of that. Its records of these frames are removed, as are records beyond the end. A port's records
+// are not: its program does not get these frames again (stages/sdk/port_session.hpp).
+void run_rebuild::truncate_ledgers(u64 first, const std::vector<u64>& done_below) {
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         const stage_setup& st = setup_->stages[k];
         if (!counts_frames(st)) continue;
+        const u64 from = k < done_below.size() && done_below[k] != shm::no_number ? done_below[k] : first;
         const std::string path = telemetry::ledger_path(setup_->directory, st.spec.name);
         const auto ledger = telemetry::ledger_reader::open(path);
-        reset_claims(*setup_, k, first);
-        if (!ledger) continue;
+        reset_claims(*setup_, k, from);
+        if (!ledger || st.spec.is_port()) continue;
         if (const u64 size = ledger->size(); block_->end() != ring::end_unknown &&
                                              block_->end() != ring::end_stopping && size > block_->end()) {
             facts_->repairs.beyond_end += size - block_->end();
@@ -185,39 +197,59 @@ void run_rebuild::truncate_ledgers(u64 first) {
                             st.spec.name, block_->end(), size - 1,
                             setup_->pictures.empty() ? "" : ", their pictures are in " + setup_->pictures));
         }
-        if (::truncate(path.c_str(), static_cast<off_t>(first * sizeof(telemetry::ledger_record))) != 0)
+        if (::truncate(path.c_str(), static_cast<off_t>(from * sizeof(telemetry::ledger_record))) != 0)
             throw output_error(
-                fmt::format("truncating the ledger {} after frame {}: {}", path, first, errno_text(errno)));
+                fmt::format("truncating the ledger {} after frame {}: {}", path, from, errno_text(errno)));
     }
 }
 
-// Frames that a port has written cannot be requested again, and frames that it has read are in use by its
-// program, so a run with a port is not rebuilt. A frame that is missing from every sink is lost, and the
-// report counts it. The number of frames written to a ring is read from its block. Since the block may be
-// damaged, the number is limited to one window above a known value: the last tail that this supervisor has
-// observed, or, right after an adoption, the number in the sinks' ledgers.
-void run_rebuild::abandon_rings(const std::string& why, const stage_setup& port) {
-    const u64 delivered = first_to_deliver();
-    for (u32 k = 0; k < block_->published().links; ++k) {
-        const u64 seen = std::max(delivered, block_->seen_tail(k));
-        const u64 written =
-            block_->published().first_ring_sequence + ring::load(block_->block().link[k].committed);
-        phase_->note_lost_until(std::clamp(written, seen, seen + block_->published().link[k].window));
-    }
-    const std::string lost =
-        phase_->lost_until() > delivered
-            ? fmt::format("frames {} to {} are lost", delivered, phase_->lost_until() - 1)
-            : "no frame was in a ring, so none is lost";
-    const std::string text = fmt::format("{}; frames of a pipeline with a port ({}) cannot be made again: {}",
-                                         why, port.spec.name, lost);
-    seats_->fail("carousel", text, exit_code::stage_failed);
-    phase_->end_now(text);
+/// Returns the first frame that the sink lacks; no_number: it is an absent reader, for which no ring waits.
+u64 run_rebuild::position_of(u32 stage, u64 first) const {
+    const stage_setup& st = setup_->stages[stage];
+    if (st.spec.skips() || (st.spec.optional && seats_->ledgers.claim_suspended(stage)))
+        return shm::no_number;
+    if (!counts_frames(st)) return first;
+    const auto ledger =
+        telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name));
+    if (!ledger) return first;
+    const u64 lacking = ledger->first_undelivered(first);
+    if (lacking == telemetry::no_frame) return first;
+    // a sink with `every` may lack only a frame that does not exist yet
+    return std::max(first, lacking - std::min(lacking, u64{st.spec.every} - 1));
 }
 
-const stage_setup* port_of(const run_setup& s) noexcept {
-    const auto at = std::find_if(s.stages.begin(), s.stages.end(),
-                                 [](const stage_setup& st) { return st.spec.is_port(); });
-    return at == s.stages.end() ? nullptr : &*at;
+// Sinks that are ahead of the slowest one do not get frames again, if these are in the rings.
+ring::reentry_limits run_rebuild::limits_from(u64 first) const {
+    ring::reentry_limits limits{first, known_end(), {}, {}};
+    for (u32 k = 0; k < setup_->stages.size(); ++k) {
+        limits.delivered_below.push_back(setup_->stages[k].has_output() ? first : position_of(k, first));
+        limits.made_once.push_back(is_writer(setup_->stages[k]));
+    }
+    return limits;
+}
+
+/// Reports the frames that continue, and each frame that a program has written and that is lost.
+void run_rebuild::report_kept(const ring::kept_frames& kept) {
+    if (kept.count() > 0)
+        seats_->log_line(fmt::format("{} frames in the rings continue from memory", kept.count()));
+    const shm::control_block& made = block_->published();
+    for (u32 k = 0; k < kept.slots.size(); ++k) {
+        const std::string& maker = setup_->stages[std::min(made.link[k].stage, made.stages - 1)].spec.name;
+        for (u64 n = 0; n < kept.slots[k].size(); ++n) {
+            if (kept.slots[k][n] != shm::none) continue;
+            const u64 frame = kept.tail[k] + n;
+            supervisor::list_abandoned(*seats_, {frame, maker, "lost in a rebuild"});
+            seats_->log_line(fmt::format(
+                "frame {} is lost: nothing proves its bytes in the ring of {}, and the program that "
+                "wrote it can't repeat it; it continues as a tombstone, without a payload",
+                frame, maker));
+        }
+        if (k < kept.unknown.size() && kept.unknown[k])
+            seats_->log_line(fmt::format(
+                "a frame in the ring of {} may be lost; its number is not known, because the words "
+                "that show it are damaged",
+                maker));
+    }
 }
 
 const stage_setup* stage_with_state(const run_setup& s) noexcept {
@@ -238,13 +270,12 @@ void run_rebuild::end_without_states(const std::string& why, const stage_setup& 
 
 void run_rebuild::begin(const std::string& why) {
     if (phase_->is(phase::ending) || phase_->is(phase::rebuilding)) return;
-    if (const stage_setup* port = port_of(*setup_)) return abandon_rings(why, *port);
     if (const stage_setup* stage = stage_with_state(*setup_)) return end_without_states(why, *stage);
     if (memory_->owner_pidfd() >= 0) loop_->forget(memory_->owner_pidfd());
     seats_->log_line(fmt::format("{}: the run restarts at frame {}", why,
                                  untrusted_ ? first_trusted() : first_to_deliver()));
     phase_->begin_rebuild();
-    supervisor::pause_all(*seats_);
+    supervisor::pause_all(*seats_, !untrusted_);
 }
 
 void run_rebuild::finish() {
@@ -258,16 +289,19 @@ void run_rebuild::finish() {
         untrusted_ = untrusted_ || !block_->persistent_damage().empty();
         const u64 first = untrusted_ ? first_trusted() : first_to_deliver();
         const u64 uncertain_from = untrusted_ ? first_uncertain() : telemetry::no_frame;
-        truncate_ledgers(first);
         memory_->remake(helpers_);
-        shm::segment::remove(run_id_);
         // Frames of a damaged block may be wrong although each of them is proved, so they are made again if
         // that is possible.
-        const bool keep = !untrusted_ || loses_what_it_drops();
-        const kept_in_rings kept = block_->make(first, known_end(), untrusted_, keep);
-        if (kept.count > 0)
-            seats_->log_line(fmt::format("{} frames in the rings continue from memory", kept.count));
-        if (untrusted_) record_uncertain_frames(uncertain_from, first, kept.count > 0 ? kept.below : first);
+        ring::kept_frames kept;
+        if (!untrusted_ || loses_what_it_drops()) kept = block_->find_kept(limits_from(first));
+        truncate_ledgers(first, kept.done_below);
+        shm::segment::remove(run_id_);
+        block_->make(first, known_end(), untrusted_, &kept);
+        report_kept(kept);
+        u64 kept_below = first;
+        for (u32 k = 0; k < kept.slots.size(); ++k)
+            kept_below = std::max(kept_below, kept.tail[k] + kept.slots[k].size());
+        if (untrusted_) record_uncertain_frames(uncertain_from, first, kept_below);
     } catch (const error& e) {
         seats_->log_line(fmt::format("the rebuild failed: {}", e.what()));
         seats_->fail("carousel-alloc", e.what(), e.code());
@@ -281,6 +315,7 @@ void run_rebuild::finish() {
     watch_owner();
     phase_->end_rebuild();
     seats_->attach_to(block_->block(), *memory_, &block_->published());
+    seats_->block_fd = block_->descriptor();
     supervisor::resume_all(*seats_, untrusted_);
     untrusted_ = repair_recorded_ = false;
     phase_->drain_again(end_is_fixed);

@@ -5,12 +5,18 @@
 // and there is no reason for this (progress.hpp). All stages end, and the run continues at the first frame
 // that a sink lacks. The authoritative data are the sinks' ledgers and this process's own memory. The old
 // block may be the broken part, so what is taken from it is checked: counters that are plausible, and frames
-// that the rings' memory proves (ring/reentry.hpp). A run
-// that has been repaired three times without delivering a frame in between is ended.
+// that the rings' memory proves (ring/reentry.hpp). A run that has been repaired three times without
+// delivering a frame in between is ended.
+//
+// Programs of ports continue to run. Each of them joins the rebuilt run by itself. A frame that such a
+// program has written and that nothing proves is reported and continues as a tombstone; no program reads a
+// frame again that it has committed.
 
 #include <string>
+#include <vector>
 
 #include "core/types.hpp"
+#include "ring/reentry.hpp"
 
 namespace carousel::supervisor {
 
@@ -53,7 +59,6 @@ public:
     void begin_ledgers() const;
 
 private:
-    void abandon_rings(const std::string& why, const stage_setup& port);
     void end_without_states(const std::string& why, const stage_setup& stage);
     [[nodiscard]] u64 known_end() const;
     [[nodiscard]] u64 first_unbegun() const;
@@ -62,7 +67,10 @@ private:
     [[nodiscard]] u64 first_uncertain() const;
     void record_uncertain_frames(u64 uncertain_from, u64 first, u64 kept_below);
     [[nodiscard]] bool loses_what_it_drops() const;
-    void truncate_ledgers(u64 first);
+    [[nodiscard]] ring::reentry_limits limits_from(u64 first) const;
+    [[nodiscard]] u64 position_of(u32 stage, u64 first) const;
+    void truncate_ledgers(u64 first, const std::vector<u64>& done_below);
+    void report_kept(const ring::kept_frames& kept);
 
     const run_setup* setup_;
     std::string run_id_, helpers_;
@@ -81,9 +89,6 @@ private:
     u32 repairs_in_row_ = 0;
 };
 
-/// Returns the first port of the pipeline, whose frames cannot be produced again; null: the pipeline has no
-/// port.
-[[nodiscard]] const stage_setup* port_of(const run_setup& s) noexcept;
 /// Returns the first stage with a state; null: there is none. States of frames that were delivered are not
 /// kept, so no frame can be made again.
 [[nodiscard]] const stage_setup* stage_with_state(const run_setup& s) noexcept;

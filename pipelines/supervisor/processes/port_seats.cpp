@@ -184,6 +184,7 @@ void remove_port_lock(const process_table& t, const process& p) noexcept try {
 }
 
 std::string describe_port_end(const process& p) {
+    if (p.how.restart_requested) return "asked to leave, because the run restarts";
     return p.has_detached ? "left" : p.how.deadline || p.how.known ? describe(p.how) : "gone";
 }
 

@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "core/user_input.hpp"
 #include "ring/link.hpp"
+#include "supervisor/processes/retire.hpp"
 
 namespace carousel::supervisor {
 
@@ -55,7 +56,7 @@ void process_table::attach_to(shm::control_block& block, const memory_store& kep
     made = published != nullptr ? published : &block;
     memory = &kept;
     for (auto& s : seats) {
-        s->gone.clear();
+        std::erase_if(s->gone, [](const auto& p) { return !p->port || p->ended; });
         s->successor = {};
     }
 }
@@ -99,8 +100,10 @@ void process_table::fail(const std::string& label, const std::string& what, int 
 }
 
 bool process_table::all_gone() const noexcept {
-    // Does not wait for external programs on ports.
-    const auto exits_by_itself = [this](const process& p) { return p.port && ending; };
+    // Does not wait for external programs on ports. A rebuild waits until they can commit nothing.
+    const auto exits_by_itself = [this](const process& p) {
+        return p.port && (ending || (paused && is_revoked(p) && p.requeued));
+    };
     return std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
         return (!s->now || exits_by_itself(*s->now)) && !s->standby &&
                std::all_of(s->gone.begin(), s->gone.end(), [&](const auto& p) {

@@ -211,7 +211,8 @@ struct process_table {
     process_table(const process_table&) = delete;
     process_table& operator=(const process_table&) = delete;
 
-    /// Uses this control block and memory from now on. Call it when no process is left. `published`: a copy
+    /// Uses this control block and memory from now on. Call it when no process is left, except revoked
+    /// programs of ports, which continue to be retired in this block. `published`: a copy
     /// of the block as it was published. Static parts are read from this copy, since a broken process may
     /// write into the block. Null: they are read from the block.
     void attach_to(shm::control_block& block, const memory_store& kept,
@@ -255,6 +256,7 @@ struct process_table {
     mps_trial trial;               ///< finds the stage that causes the domain's faults
     bool ending = false;           ///< the run ends: no process is started any more
     bool paused = false;           ///< memory and words are being rebuilt
+    bool words_intact = true;      ///< while paused: no damage of the block's words is known
     /// descriptor of the control block, sent to programs that cannot open the block by name
     int block_fd = -1;
     bool memory_there = true;  ///< processes may be started and accepted

@@ -180,6 +180,14 @@ void blame_late(process_table& t, seat& s, process& p) noexcept {
     note_abandoned(t, s, p);
 }
 
+void list_abandoned(process_table& t, tombstone_frame frame) {
+    if (t.account.abandoned.size() >= max_listed_abandoned) {
+        t.account.abandoned.erase(t.account.abandoned.begin());
+        ++t.account.abandoned_before;
+    }
+    t.account.abandoned.push_back(std::move(frame));
+}
+
 void note_abandoned(process_table& t, seat& s, const process& p) {
     if (p.sequences.empty() || frames_in_flight(p) != 1) return;
     const u32 cap = t.made->stage[s.stage].max_attempts;
@@ -205,11 +213,7 @@ void note_abandoned(process_table& t, seat& s, const process& p) {
     const std::string attempts = fmt::format("{} attempt{}", failures, failures == 1 ? "" : "s");
     t.note("abandoned", now_ns(), s, p,
            fmt::format("gives up frame {} after {}", p.sequences.front(), attempts));
-    if (t.account.abandoned.size() >= max_listed_abandoned) {
-        t.account.abandoned.erase(t.account.abandoned.begin());
-        ++t.account.abandoned_before;
-    }
-    t.account.abandoned.push_back({p.sequences.front(), t.setup->stages[s.stage].spec.name, describe(p.how)});
+    list_abandoned(t, {p.sequences.front(), t.setup->stages[s.stage].spec.name, describe(p.how)});
     t.log_line(
         fmt::format("{}: frame {} is given up after {} ({}): it continues as a tombstone, without a payload",
                     s.label, p.sequences.front(), attempts, describe(p.how)));

@@ -11,6 +11,7 @@
 #include "os/spawn.hpp"
 #include "ring/blame.hpp"
 #include "ring/latest.hpp"
+#include "ring/reentry.hpp"
 #include "runs/clean.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
@@ -25,6 +26,9 @@ namespace carousel::supervisor {
 namespace {
 
 using ring::load;
+
+/// Before a rebuild, a port's program may commit its frame for this time.
+constexpr u64 port_commit_patience_ns = ns_per_s;
 
 void kill_process(process_table& t, process& p) {
     p.kill_sent = true;
@@ -55,8 +59,10 @@ void found_committed(process_table& t, const seat& s, process& p, u64 ring_seque
 bool name_successor(process_table& t, seat& s, process& p) {
     p.mps.breaks = death_breaks_domain(t, s, p);
     if (!p.mps.breaks && promote_standby(t, s)) return true;
-    // while the run is paused, no successor is appointed, because the whole block is about to be rebuilt
-    if (!s.successor && !t.paused) s.successor = ring::appoint(*t.c, s.index);
+    // Before a rebuild, the entry only gives the seat another epoch, without which no word can be revoked.
+    // The words of a damaged block are left as they are, except those of a program, which may continue to
+    // run.
+    if (!s.successor && (!t.paused || t.words_intact || p.port)) s.successor = ring::appoint(*t.c, s.index);
     return s.successor || t.paused;
 }
 
@@ -75,10 +81,27 @@ void doom(process_table& t, seat& s, process& p) {
     if (s.standby && s.standby->incarnation.epoch != 0) s.now = std::move(s.standby);
 }
 
+/// Before a rebuild: true while a port's program may still commit the frame that it has. A program without a
+/// frame is revoked at once.
+bool may_still_commit(const process_table& t, const seat& s, const process& p) noexcept {
+    if (!t.paused || !p.port || p.ended || now_ns() - p.seen_dead_ns > port_commit_patience_ns) return false;
+    const ring::job_census of = ring::census(*t.c, s.index, p.incarnation.epoch);
+    return of.by_state[static_cast<u8>(ring::job_state::open)] +
+               of.by_state[static_cast<u8>(ring::job_state::submitted)] +
+               of.by_state[static_cast<u8>(ring::job_state::committed)] >
+           0;
+}
+
 /// R2. Returns true if none of the process's words can be committed any more.
 bool revoke(process_table& t, seat& s, process& p) {
-    const bool taken = ring::revoke(*t.c, s.index, p.incarnation.epoch,
-                                    [&](u64 ring_sequence) { found_committed(t, s, p, ring_sequence); });
+    if (may_still_commit(t, s, p)) return false;
+    bool taken = ring::revoke(*t.c, s.index, p.incarnation.epoch,
+                              [&](u64 ring_sequence) { found_committed(t, s, p, ring_sequence); });
+    // Damaged words are not repaired any more, and a port's program cannot be killed.
+    if (!taken && t.paused && p.port && now_ns() - p.seen_dead_ns > 2 * port_commit_patience_ns) {
+        ring::abort_all(*t.c, s.index);
+        taken = true;
+    }
     crash_here(crash_point::words_revoked);
     return taken;
 }

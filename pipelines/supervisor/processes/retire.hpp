@@ -65,6 +65,8 @@ void count_death(process_table& t, u32 seat_index);
 /// this (after a bare _exit, or a fault without a handler). Adds an attempt to each frame of the process that
 /// no other process has taken yet.
 void blame_late(process_table& t, seat& s, process& p) noexcept;
+/// Adds a frame that continues as a tombstone to the account, which lists the newest ones.
+void list_abandoned(process_table& t, tombstone_frame frame);
 /// If a frame is given up because the death of `p` was its last attempt, counts and logs this frame. Such a
 /// frame continues as a tombstone.
 void note_abandoned(process_table& t, seat& s, const process& p);

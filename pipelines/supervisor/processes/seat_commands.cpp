@@ -223,8 +223,9 @@ std::string bring_seat_up(process_table& t, seat& s) {
                  : fmt::format("{} {}", s.label, is_port(t, s) ? "is vacant" : "starts");
 }
 
-void pause_all(process_table& t) {
+void pause_all(process_table& t, bool words_intact) {
     t.paused = true;
+    t.words_intact = words_intact;
     std::vector<bool> paused;  // the pause is saved, because it lasts until the user ends it
     for (const auto& s : t.seats) paused.push_back(s->machine.paused());
     resume_paused(t);
@@ -235,6 +236,7 @@ void pause_all(process_table& t) {
         if (!s->now) continue;
         s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor = true;
         retire(t, *s);
+        ring::wake(*t.c, s->index);  // a port's program that waits for a frame leaves at once
     }
 }
 

@@ -22,7 +22,9 @@ std::string take_seat_down(process_table& t, seat& s);
 std::string bring_seat_up(process_table& t, seat& s);
 
 /// Ends every process and starts none until resume_all(): in the meantime memory and words are rebuilt.
-void pause_all(process_table& t);
+/// Programs of ports are not ended; they leave when they have committed the frame that they have, and a
+/// program that does not is revoked. `words_intact`: no damage of the block's words is known.
+void pause_all(process_table& t, bool words_intact);
 /// `revive`: also restarts seats that have failed or are done, since a damaged block may have caused that.
 void resume_all(process_table& t, bool revive);
 void resume_paused(process_table& t);

@@ -1,0 +1,138 @@
+// Programs at ports while the control block of their run is rebuilt: they continue to run, and take part
+// again.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "ring/words.hpp"
+#include "shm/segment.hpp"
+#include "tests/crash/port_run.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+
+bool rebuild(port_run& run) { return run.ask({{"type", "rebuild"}})["ok"] == true; }
+
+u64 rebuilds_in(const std::string& log) {
+    u64 count = 0;
+    for (auto at = log.find(": the run restarts at frame"); at != std::string::npos;
+         at = log.find(": the run restarts at frame", at + 1))
+        ++count;
+    return count;
+}
+
+/// The write of a broken process: a job of the witness names a process that never existed.
+void damage_words(const run_fixture& run) {
+    const shm::segment s = shm::segment::attach(run.run_id());
+    const shm::seat_block& witness = s.block().seat[2];
+    shm::word& at = s.block().job[witness.first_job + witness.jobs - 1];
+    const ring::job_word w = ring::job_word::of(ring::load(at));
+    at.store(ring::job_word{w.version, 4711, ring::job_state::idle}.pack());
+}
+
+/// Changes a bit in the header of a READY frame of the camera's ring; returns false if the frame is not
+/// there.
+bool damage_header(const run_fixture& run, u64 number) {
+    const shm::segment s = shm::segment::attach(run.run_id());
+    const shm::control_block& c = s.block();
+    for (u32 k = 0; k < c.link[0].slots; ++k) {
+        const shm::frame_header& h = s.block().frames[0].header[k];
+        if (ring::slot_word::of(ring::load(c.link[0].slot[k])).state != ring::slot_state::ready ||
+            h.ring_sequence.load() != number)
+            continue;
+        // the headers are mapped for reading only
+        const u64 changed = h.meta.born_ns ^ 1;
+        const auto offset =
+            reinterpret_cast<const std::byte*>(&h.meta.born_ns) - reinterpret_cast<const std::byte*>(&c);
+        const shm::unique_fd file(
+            ::open(("/dev/shm/" + shm::segment::object_name(run.run_id())).c_str(), O_RDWR));
+        return ::pwrite(file.get(), &changed, sizeof changed, offset) == sizeof changed;
+    }
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE("a rebuild is a pause for the programs at ports, which get each frame once") {
+    port_run run("paused", "", witness());
+    external_program writes = run.writes("writes"), reads = run.reads("reads");
+    for (int k = 0; k < 4; ++k) {
+        REQUIRE(run.makes_progress(reads));
+        CHECK(rebuild(run));
+    }
+    CHECK(run.makes_progress(writes));
+    CHECK(run.makes_progress(reads));
+    CHECK_FALSE(writes.has_printed("revoked"));
+    CHECK_FALSE(reads.has_printed("revoked"));
+    run.end_and_check();
+    CHECK(run.report()["rebuilds"] == 4);
+    CHECK_THAT(run.log(), contains("frames in the rings continue from memory"));
+    CHECK(writes.wait(20) == 0);
+    CHECK(reads.wait(20) == 0);
+}
+
+TEST_CASE("damaged words of a run with ports are replaced, and its programs lose no frame") {
+    port_run run("damaged", "", witness());
+    external_program writes = run.writes("writes"), reads = run.reads("reads");
+    for (u64 k = 1; k <= 2; ++k) {
+        REQUIRE(run.makes_progress(reads));
+        damage_words(run);
+        CHECK(run.wait_until([&] { return rebuilds_in(run.log()) == k; }));
+    }
+    CHECK(run.makes_progress(reads));
+    run.end_and_check();
+    CHECK(run.report()["rebuilds"] == 2);
+    CHECK(reads.wait(20) == 0);
+}
+
+TEST_CASE("a rebuild does not wait for a program that keeps its frame, which another program then gets") {
+    port_run run("keeping", "supervisor_grace_s = 20\n", witness());
+    SECTION("a reader") {
+        external_program writes = run.writes("writes"), reads = run.reads("reads", {"0", "30", "60000"});
+        REQUIRE(run.wait_until([&] { return reads.has_printed("holds 30"); }));
+        CHECK(rebuild(run));
+        external_program next = run.reads("next");
+        CHECK(run.makes_progress(next));
+        CHECK(run.makes_progress(writes));
+        reads.signal(SIGKILL);
+        run.end_and_check();
+    }
+    SECTION("a writer, whose buffer stays in quarantine") {
+        external_program writes = run.writes("writes", {"200", "30", "60000"}), reads = run.reads("reads");
+        REQUIRE(run.wait_until([&] { return writes.has_printed("holds 30"); }));
+        CHECK(rebuild(run));
+        external_program next = run.writes("next");
+        CHECK(run.makes_progress(next));
+        CHECK(run.makes_progress(reads));
+        CHECK(rebuild(run));  // with one program that is not fenced
+        CHECK(run.makes_progress(reads));
+        writes.signal(SIGKILL);
+        CHECK(run.makes_progress(reads));
+        run.end_and_check();
+    }
+}
+
+TEST_CASE("a written frame whose header is damaged is lost alone, and the report names it") {
+    port_run run("harmed", "allow_dead_letters = 1\n", witness());
+    // the reader keeps frame 3, so the frames after it stay in the ring
+    external_program writes = run.writes("writes"), reads = run.reads("reads", {"0", "3", "500"});
+    REQUIRE(run.wait_until([&] { return reads.has_printed("holds 3"); }));
+    REQUIRE(run.wait_until([&] { return damage_header(run, 5); }));
+    CHECK(run.wait_until([&] { return run.log().find("frame 5 is lost") != std::string::npos; }));
+    CHECK(reads.wait(20) == 99);  // it misses exactly this frame
+    CHECK(reads.has_printed("frame 6 for 5"));
+    external_program next = run.reads("next");
+    CHECK(run.makes_progress(next));
+    CHECK(run.makes_progress(writes));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    const nlohmann::json r = run.report();
+    INFO(run.log());
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK_THAT(r.dump(), contains("lost in a rebuild"));
+}
