@@ -16,6 +16,7 @@
 #include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/json.hpp"
+#include "ledger/ledger.hpp"
 #include "os/console.hpp"
 #include "ring/link.hpp"
 #include "run/directory.hpp"
@@ -378,14 +379,20 @@ private:
             send_order(run::seat_order::up, s->label);
         }
     }
-    /// After a rebuild the frames from its first frame on are delivered again.
+    /// After a rebuild a sink gets the frames that its ledger lacks: again, if it was ahead of what the rings
+    /// hold.
     void notice_rebuild() {
         if (engine_ == nullptr || &engine_->control() == seen_block_) return;
         if (seen_block_ != nullptr) {
             const u64 first = engine_->control().first_ring_sequence;
             machine_.note("rebuilt from frame " + std::to_string(first) + " on");
             ++result_.rebuilds;
-            for (auto& [sink, frames] : run_.delivered) frames.erase(frames.lower_bound(first), frames.end());
+            for (auto& [sink, frames] : run_.delivered) {
+                const auto ledger = telemetry::ledger_reader::open(
+                    telemetry::ledger_path(setup_.directory, setup_.stages[sink].spec.name));
+                const u64 from = ledger ? ledger->first_undelivered(first) : first;
+                frames.erase(frames.lower_bound(from), frames.end());
+            }
         }
         seen_block_ = &engine_->control();
     }
