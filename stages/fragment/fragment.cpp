@@ -26,16 +26,15 @@ description fragment::configure(const configuration& with) {
         layers_ = mesh_.layout.counts.blended_count > 0 ? most : 0;
     }
     if (surface_) appearance_ = appearance_from(*with.settings);
-    frame_format output = surface_
-                              ? surface_format(width_, height_, mesh_.three_quarter, own_materials, layers_)
-                              : image_format(width_, height_);
+    frame_format output = surface_ ? surface_format(width_, height_, mesh_.view, own_materials, layers_)
+                                   : image_format(width_, height_);
     if (surface_ && mesh_.layout.counts.light_count > 0) {
         output.constants[lights_constant] = mesh_.layout.counts.light_count;
         output.constants[lights_offset_constant] = static_cast<f64>(mesh_.layout.lights);
     }
     return {.outputs = {std::move(output)},
             .uses = {mesh_asset},
-            .parameters = scene_parameters::schema(mesh_.three_quarter),
+            .parameters = scene_parameters::schema(mesh_.view),
             .same_work = true};
 }
 

@@ -20,11 +20,11 @@ description light::configure(const configuration& with) {
                         "shadow map (from shadow); it has {}",
                         with.stage, with.inputs.size()));
     const input_description& surface = with.inputs.front();
-    const start_view three_quarter = view_of(surface.format);
+    const start_view view = view_of(surface.format);
     args_.width = extent_of(surface.format, "depth", 1);
     args_.height = extent_of(surface.format, "depth", 0);
     frame_format expected =
-        surface_format(args_.width, args_.height, three_quarter, surface.format.find("emission") != nullptr,
+        surface_format(args_.width, args_.height, view, surface.format.find("emission") != nullptr,
                        extent_of(surface.format, "layers", 2));
     const auto lights = surface.format.constants.find(lights_constant),
                offset = surface.format.constants.find(lights_offset_constant);
@@ -45,8 +45,8 @@ description light::configure(const configuration& with) {
         const auto radius = map.format.constants.find("radius");
         args_.shadow_side = extent_of(map.format, "depth", 0);
         args_.shadow_radius = radius == map.format.constants.end() ? 0.0F : static_cast<f32>(radius->second);
-        require_format(map.format, shadow_format(args_.shadow_side, args_.shadow_radius, three_quarter),
-                       with.stage, map.stage);
+        require_format(map.format, shadow_format(args_.shadow_side, args_.shadow_radius, view), with.stage,
+                       map.stage);
     }
     const settings& s = *with.settings;
     args_.sun = static_cast<f32>(s.number("sun", args_.light_count > 0 ? 0.0 : 3.0, 0.0, 1e4));
@@ -65,9 +65,9 @@ description light::configure(const configuration& with) {
     args_.fog = fog > 0.0 ? static_cast<f32>(1.0 / fog) : 0.0F;
     std::vector<std::string> uses;
     if (args_.light_count > 0) uses = {mesh_asset};
-    return {.outputs = {radiance_format(args_.width, args_.height, three_quarter)},
+    return {.outputs = {radiance_format(args_.width, args_.height, view)},
             .uses = std::move(uses),
-            .parameters = scene_parameters::schema(three_quarter),
+            .parameters = scene_parameters::schema(view),
             .same_work = true};
 }
 

@@ -6,11 +6,10 @@ namespace carousel::stages {
 
 description post::configure(const configuration& with) {
     const input_description& input = require_one_input(with, "linear light (from light)");
-    const start_view three_quarter = view_of(input.format);
+    const start_view view = view_of(input.format);
     args_.width = extent_of(input.format, "radiance", 1);
     args_.height = extent_of(input.format, "radiance", 0);
-    require_format(input.format, radiance_format(args_.width, args_.height, three_quarter), with.stage,
-                   input.stage);
+    require_format(input.format, radiance_format(args_.width, args_.height, view), with.stage, input.stage);
     const settings& s = *with.settings;
     const std::string map = s.choice("tone_map", "neutral", {"neutral", "aces", "linear"});
     args_.map = map == "neutral"
@@ -19,7 +18,7 @@ description post::configure(const configuration& with) {
     args_.bloom = static_cast<f32>(s.number("bloom", 0.06, 0.0, 1.0));
     args_.smooth_edges = s.flag("smooth_edges", true);
     return {.outputs = {image_format(args_.width, args_.height)},
-            .parameters = scene_parameters::schema(three_quarter),
+            .parameters = scene_parameters::schema(view),
             .same_work = true};
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/motion.hpp"
+#include "stages/scene/scene_parameters.hpp"
 
 namespace carousel::stages {
 
@@ -28,7 +29,7 @@ inline constexpr const char* motion_asset = "motion";  ///< kernels/motion_layou
 struct mesh_input {
     kernels::mesh_layout layout;
     u32 max_instances = 0;
-    start_view three_quarter = {};
+    start_view view = {};
     kernels::motion_layout motion = {};  ///< of a scene
     bool moves = false;
     /// Assets that a stage with this input uses.

@@ -10,11 +10,11 @@ description shadow::configure(const configuration& with) {
     require_limits(with, mesh_);
     side_ = static_cast<u32>(with.settings->integer("side", 1024, 16, 8192));
     radius_ = static_cast<f32>(with.settings->number("radius", 2.0, 1e-3, 1e6));
-    triangles_ = triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.three_quarter, mesh_.moves);
+    triangles_ = triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.view, mesh_.moves);
     (void)triangles_.lay_out();
-    return {.outputs = {shadow_format(side_, radius_, mesh_.three_quarter)},
+    return {.outputs = {shadow_format(side_, radius_, mesh_.view)},
             .uses = mesh_.assets(),
-            .parameters = scene_parameters::schema(mesh_.three_quarter),
+            .parameters = scene_parameters::schema(mesh_.view),
             .same_work = true};
 }
 

@@ -7,10 +7,9 @@ description vertex::configure(const configuration& with) {
     require_limits(with, mesh_);
     width_ = with.width;
     height_ = with.height;
-    return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.three_quarter,
-                                         mesh_.moves)},
+    return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.view, mesh_.moves)},
             .uses = mesh_.assets(),
-            .parameters = scene_parameters::schema(mesh_.three_quarter),
+            .parameters = scene_parameters::schema(mesh_.view),
             .same_work = true};
 }
 
