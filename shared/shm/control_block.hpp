@@ -365,8 +365,8 @@ struct control_block {
     word trace_until_ns;  ///< until this time stages record timestamps of every frame in the trace block
                           ///< (trace_block.hpp); 0: no trace was ever requested
     doorbell_word supervisor_doorbell;
-    /// the time when the next frame is due, so that pacing by fps survives the death of a source
-    alignas(own_page) word next_source_ns;
+    /// for each source the time when its next frame is due, so that pacing by fps survives its death
+    alignas(own_page) word next_source_ns[max_sources];
     parameter_box parameters;
 
     stage_block stage[max_stages];

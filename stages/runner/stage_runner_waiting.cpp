@@ -133,8 +133,9 @@ void stage_runner::wait_for_link(bool waits) {
 // that a successor continues at the same rate. A source that is late catches up by one frame at most.
 bool stage_runner::due(u32 seen) {
     shm::control_block& c = runtime_->control();
-    if (c.fps <= 0 || worker_.stage().source == shm::none) return true;
-    const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
+    const u32 source = worker_.stage().source;  // not a source, or damaged: no such word
+    if (c.fps <= 0 || source >= shm::max_sources) return true;
+    const u64 next = c.next_source_ns[source].load(std::memory_order_relaxed), now = now_ns();
     if (next <= now) return true;
     const u64 rest = std::min(next - now, shm::max_sleep_ns);
     if (sampled_inputs_)  // also waits for the doorbell, because new frames of sampled inputs ring it
@@ -151,11 +152,13 @@ bool stage_runner::due(u32 seen) {
 
 void stage_runner::paced(u64 claimed_ns) {
     shm::control_block& c = runtime_->control();
-    if (c.fps <= 0 || worker_.stage().source == shm::none) return;
+    const u32 source = worker_.stage().source;
+    if (c.fps <= 0 || source >= shm::max_sources) return;
     const u64 step = static_cast<u64>(1e9 / c.fps);
-    const u64 planned = c.next_source_ns.load(std::memory_order_relaxed) + step;
+    shm::word& due = c.next_source_ns[source];
+    const u64 planned = due.load(std::memory_order_relaxed) + step;
     const shm::block_open open;
-    c.next_source_ns.store(std::max(planned, claimed_ns), std::memory_order_relaxed);
+    due.store(std::max(planned, claimed_ns), std::memory_order_relaxed);
 }
 
 // The job stays OPEN and no other frame begins until END is known. Then this frame is given back, and the

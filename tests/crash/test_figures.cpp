@@ -114,6 +114,23 @@ TEST_CASE("a source with a rate waits for its clock, which is its input") {
     CHECK(wrong == "");
 }
 
+TEST_CASE("a rate is that of each source, also if a run has two") {
+    f64 seconds = 0;  // 120 frames at 60 frames/s
+    for (int k = 0; k < measurements && !(seconds > 1.5 && seconds < 3); ++k) {
+        run_fixture run;
+        const std::string joined = fmt::format(
+            "[[stage]]\nname = \"other\"\nrun = \"{0}/carousel-test-number\"\n[[stage]]\nname = "
+            "\"join\"\nrun = "
+            "\"{0}/carousel-test-number\"\ninputs = [\"middle\", \"other\"]\nsink = true\n",
+            programs());
+        run.start(run.pipeline("two", number_pipeline("two", "frames = 120\nfps = 60\n") + joined));
+        REQUIRE(run.wait() == 0);
+        seconds = run.report()["seconds"];
+    }
+    CHECK(seconds > 1.5);
+    CHECK(seconds < 3);
+}
+
 TEST_CASE("ps, top and the control block's readers name the same stage during the run") {
     run_fixture run;
     run.start(run.pipeline("named", number_pipeline("named", "", "work_ms = 10\n")));

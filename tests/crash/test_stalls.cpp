@@ -181,7 +181,7 @@ TEST_CASE("an invalid word is found at a process's death without waiting for the
 
 TEST_CASE("a pace that lies an hour ahead is not waited for") {
     damaged_run d("pace");
-    d.write([](shm::control_block& c) { c.next_source_ns.store(now_ns() + 3600 * ns_per_s); });
+    d.write([](shm::control_block& c) { c.next_source_ns[0].store(now_ns() + 3600 * ns_per_s); });
     const json r = d.ends_intact();
     CHECK(r["damaged"] == 1);
     CHECK_THAT(d.run.log(), contains("next_source_ns"));

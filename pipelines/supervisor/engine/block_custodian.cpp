@@ -247,12 +247,12 @@ std::vector<ring::finding> block_custodian::check_without_parity(bool words) con
     append(found, ring::check_known(c, *made_, known));
     if (ring::load(c.stop_asked) != (stop_requested_ ? 1 : 0))
         found.push_back({"the run: stop_asked", "does not have the value that the supervisor set"});
-    const u64 now = now_ns(), next = ring::load(c.next_source_ns),
-              step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
-    if (step != 0 && next > now + 2 * step + ns_per_s)
-        found.push_back({"the run: next_source_ns",
-                         fmt::format("is {:.1f} s in the future, but frames are due every {:.3f} s",
-                                     static_cast<f64>(next - now) / 1e9, static_cast<f64>(step) / 1e9)});
+    const u64 now = now_ns(), step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
+    for (const shm::word& due : c.next_source_ns)
+        if (const u64 next = ring::load(due); step != 0 && next > now + 2 * step + ns_per_s)
+            found.push_back({"the run: next_source_ns",
+                             fmt::format("is {:.1f} s in the future, but frames are due every {:.3f} s",
+                                         static_cast<f64>(next - now) / 1e9, static_cast<f64>(step) / 1e9)});
     if (words) append(found, ring::check_words(c, *made_, known));
     return found;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "core/clock.hpp"
@@ -279,7 +280,9 @@ void run_rebuild::begin(const std::string& why) {
 }
 
 void run_rebuild::finish() {
-    const u64 now = now_ns(), next_source = ring::load(block_->block().next_source_ns);
+    const u64 now = now_ns();
+    std::array<u64, shm::max_sources> due{};
+    for (u32 k = 0; k < shm::max_sources; ++k) due[k] = ring::load(block_->block().next_source_ns[k]);
     const u64 step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
     const bool end_is_fixed =
         facts_->end_requested && block_->end() != ring::end_stopping && block_->end() != ring::end_unknown;
@@ -307,8 +310,9 @@ void run_rebuild::finish() {
         seats_->fail("carousel-alloc", e.what(), e.code());
         return phase_->abandon_rebuild();
     }
-    block_->block().next_source_ns.store(next_source <= now + 2 * step ? next_source : now,
-                                         std::memory_order_relaxed);
+    for (u32 k = 0; k < shm::max_sources; ++k)
+        block_->block().next_source_ns[k].store(due[k] <= now + 2 * step ? due[k] : now,
+                                                std::memory_order_relaxed);
     block_->set_end(known_end());
     block_->begin_checks_again();
     stall_->restart(now);
