@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
@@ -56,7 +57,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     f.by_copy = !is_tombstone && reach_.next() == reach_choice::way::copy;
     // The injected write comes after the canaries that guard against it, and cannot be part of a graph.
     const bool harm = is_fault_requested(*runtime_);
-    device::same_work* const alike = is_tombstone || harm ? nullptr : f.alike.get();
+    device::same_work* alike = is_tombstone || harm ? nullptr : f.alike.get();
     canaries_->plant(f);
     if (alike != nullptr) alike->begin();
     check_status(f, device::status_state::writing);
@@ -73,6 +74,10 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
             return;
         }
         copy_outputs(f);
+        if (f.job.is_tombstone()) {  // a source has passed it on; its work is not that of other frames
+            if (alike != nullptr) std::exchange(alike, nullptr)->drop();
+            keep_state(f);
+        }
     } else {
         keep_state(f);
         const shm::block_open open;
@@ -89,11 +94,9 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
 void stage_runner::keep_state(const frame_in_work& f) {
     mapped_link* const states = runtime_->states();
     if (states == nullptr || states->slot_bytes <= before_payload) return;
-#ifndef CAROUSEL_BUG_TOMBSTONE_WITHOUT_STATE
     runtime_->queue().copy(states->slot(f.job.output[runtime_->outputs() - 1].index) + before_payload,
                            runtime_->previous_state(f.job) + before_payload,
                            states->slot_bytes - before_payload);
-#endif  // seeded bug: the frames after a tombstone continue from what the slot held before
 }
 
 void stage_runner::process(frame_in_work& f) {

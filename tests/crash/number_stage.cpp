@@ -25,6 +25,7 @@
 //   state                  its output is a running hash of all frames, which it keeps as its state [false]
 //   ends_at                a source ends its stream before that frame [-1: never]
 //   ends_unannounced       without having declared that it may [false]
+//   tombstone_at           a source passes that frame on as a tombstone [-1: none]
 //   forwards_frames        none of its deaths counts against a frame; if it also ends its stream, it is taken
 //                          for a receiver [false]
 //   wakes                  a thread wakes the runner until the stage is destroyed, as a link's does [false]
@@ -114,6 +115,7 @@ public:
         plain_ = s.flag("plain", false);
         ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
         state_ = s.flag("state", false);
+        tombstone_at_ = s.integer("tombstone_at", -1, -1, 1'000'000);
         const bool unannounced = s.flag("ends_unannounced", false);
         carousel::description d;
         d.writable_inputs = s.flag("writable_inputs", false);
@@ -165,6 +167,7 @@ public:
             *const_cast<volatile u64*>(f.state().previous().plane<const u64>("hash").data()) = 0;
         if (turn && !die_how_.ends_with("_finish") && die_how_ != "hang_device") die();
         if (ends_at_ >= 0 && static_cast<i64>(f.frame_number()) >= ends_at_) return end(f);
+        if (static_cast<i64>(f.frame_number()) == tombstone_at_) return f.pass_tombstone();
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
         u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
         const u64 frame_number = f.frame_number();
@@ -278,7 +281,7 @@ private:
          plain_ = false, carries_ = false, picture_ = false, state_ = false;
     u32 finish_threads_ = 1;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_every_ = 0, die_incarnations_ = 0,
-        no_device_epoch_ = -1, wild_write_at_ = -1, last_ms_ = 0, ends_at_ = -1;
+        no_device_epoch_ = -1, wild_write_at_ = -1, last_ms_ = 0, ends_at_ = -1, tombstone_at_ = -1;
     bool wild_write_in_process_ = false, wakes_ = false;
     carousel::environment* env_ = nullptr;
     std::atomic<bool> ends_{false};
