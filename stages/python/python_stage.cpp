@@ -152,9 +152,10 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     const auto seen = std::make_shared<frame_object>(f, frame_lease, inputs_, outputs_, env_->parameters(),
                                                      writable_inputs_);
     if (enqueues && has_state_) {
-        // The function may use streams that are not ordered after the frame's: the work on the frame before,
-        // which writes the state that this frame reads, must be complete.
-        if (gpu_ >= 0) {
+        // The function runs at once, or uses streams that are not ordered after the frame's: the work on the
+        // frame before, which writes the state that this frame reads, must be complete. On a CPU that is the
+        // copy of a tombstone's state.
+        {
             const py::gil_scoped_release released;
             f.queue().drain();
         }
