@@ -104,6 +104,13 @@ class State(unittest.TestCase):
         self.runs_with_one_tombstone(COMPARES, "state = true\n" + passed)
         self.runs_with_one_tombstone(COMPARES, f'state = true\ndie_at = {TOMBSTONE}\ndie_how = "abort"\nmax_attempts = 1\n', 1)
 
+    def test_a_plane_of_the_state_hides_no_other(self):
+        for name, of in (("value", "a plane of input numbers"), ("numbers_value", "a plane of input numbers"), ("frame", "the frame"),
+                         ("out", "a plane of an output"), ("out_hash", "that of the state's plane 'hash'")):
+            planes = '{"hash": "u64[4]", "%s": "u64[4]"}' % name
+            self.assertIn(f"the argument {name} of the state's plane '{name}' is also {of}; rename the plane of the state",
+                          self.refused(STAGE.replace('{"hash": "u64[4]"}', planes)))
+
     def test_a_state_that_cannot_be_right_is_refused(self):
         self.assertIn("no argument writes the plane 'hash' of the state; add out_hash or frame",
                       self.refused(STAGE.replace("frame, value, out, hash, out_hash", "value, out, hash")))

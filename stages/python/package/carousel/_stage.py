@@ -212,6 +212,7 @@ class Adapter:
         written = [(name, [p["name"] for p in json.loads(form)["planes"]]) for name, form in outputs]
         state = state_of(self.stage.state, self.stage.name, config)
         remembered = [p["name"] for p in json.loads(state)["planes"]] if state else []
+        self.require_own_names(remembered, inputs, written)
         picks = [self.pick(name, inputs, written, remembered) for name in self.stage.arguments]
         self.require_writers(picks, written)
         self.require_state_writers(picks, remembered)
@@ -258,6 +259,19 @@ class Adapter:
                 can = [argument for argument, of in arguments_of(written).items() if [o for o, _ in of] == [k]]
                 raise ConfigError(f"{self.words()}: no argument writes {f'the output {name!r}' if name else 'the output'}; add "
                                   f"{' or '.join(can)} or frame")
+
+    def require_own_names(self, remembered, inputs, written):
+        """Raises an error for a plane of the state whose argument already refers to something else, which the state would hide."""
+        taken = {"frame": "the frame", **{argument: "a plane of an output" for argument in arguments_of(written)}}
+        for source, form in inputs:
+            for plane in form["planes"]:
+                taken.update({name: f"a plane of input {source}" for name in (plane["name"], f"{spelled(source)}_{plane['name']}")})
+        for plane in remembered:
+            for argument in (plane, f"out_{plane}"):
+                if argument in taken:
+                    raise ConfigError(f"{self.words()}: the argument {argument} of the state's plane {plane!r} is also {taken[argument]}; "
+                                      "rename the plane of the state")
+                taken[argument] = f"that of the state's plane {plane!r}"
 
     def require_state_writers(self, picks, remembered):
         """Raises an error for a plane of the state that no argument writes: the next frame would continue from the slot's old content."""
