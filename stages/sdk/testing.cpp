@@ -68,6 +68,7 @@ struct chain::seat {
     frame_format state_format;
     std::vector<kept_state> states;
     std::size_t newest_state = 0;
+    shm::used_extents whole{};  // of a state, whose planes are always used as a whole
 };
 
 /// An output of a stage: "fork" is the first output, "fork.square" the output of that name.
@@ -82,7 +83,7 @@ struct chain::made_output {
     [[nodiscard]] std::byte* data() const {
         return is_state ? of->states.at(of->newest_state).memory->data() : made().slots.at(output)->data();
     }
-    [[nodiscard]] shm::used_extents& used() const { return made().used[output]; }
+    [[nodiscard]] shm::used_extents& used() const { return is_state ? of->whole : made().used[output]; }
     [[nodiscard]] output_payload payload() const {
         return output < made().slots.size() ? output_payload(data(), &format(), &used()) : output_payload();
     }

@@ -70,6 +70,7 @@ public:
         u64* out = f.output().plane<u64>("sum").data();
         u64* member = f.output().plane<u64>("member").data();
         first = f.state().first();
+        if (uses_nothing) f.output().set_used("sum", {0});
         sum_ += f.frame_number();
         f.queue().submit([=, n = f.frame_number(), words = words_, sum = sum_](device::cpu::pool&) {
             for (u64 k = 0; k < words; ++k) after[k] = before[k] + n;
@@ -85,7 +86,7 @@ public:
             refused = e.what();
         }
     }
-    bool first = false;
+    bool first = false, uses_nothing = false;
     std::string refused;
 
 private:
@@ -585,6 +586,17 @@ TEST_CASE("a killed stage continues from its state, and a repeated frame from th
     CHECK(read("sum") == 16);
     c.run_in_flight(7, 3);
     CHECK(c.read<u64>("sum.state", "sum") == std::vector<u64>{40, 40});
+}
+
+TEST_CASE("a state is read as a whole, whatever its stage uses of its output") {
+    testing::chain c({});
+    auto object = std::make_unique<remembering>();
+    object->uses_nothing = true;
+    c.add("sum", std::move(object));
+    c.prepare();
+    for (u64 n = 0; n <= 2; ++n) c.run(n);
+    CHECK(c.read<u64>("sum", "sum").empty());
+    CHECK(c.read<u64>("sum.state", "sum") == std::vector<u64>{3, 3});
 }
 
 TEST_CASE("a state is accessible in process() alone, and a fresh object must have the same") {
