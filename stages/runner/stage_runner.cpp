@@ -37,9 +37,9 @@ u32 committer_of(const runtime& r) {
 [[noreturn]] void end_unsubmitted(const ring::worker& w, const ring::job& j) {
     if (!w.inputs_are_whole(j))
         log::error(
-            "frame {}: the header of an input has changed under its lease, so the frame's result is "
+            "frame {}: the header of an input{} has changed under its lease, so the frame's result is "
             "discarded and this process ends",
-            j.ring_sequence);
+            j.ring_sequence, j.previous ? ", or of the previous state," : "");
     die(exit_code::revoked);
 }
 
