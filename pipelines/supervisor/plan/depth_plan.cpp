@@ -47,7 +47,8 @@ u32 window_of(const run_setup& s, ring_place at, u32 most) {
     if (governed && s.latency == latency_kind::balanced) window = std::max(own, readers) + ahead;
     if (!governed && most > lanes_on_cpu) window = std::max(8U, both);  // a stage of the run is on a GPU
     // derived_slots(): number of slots that a ring has in addition to its window
-    const u32 extra_slots = own + from.lanes + 1;
+    const u32 kept = from.state && at.output + 1 == from.outputs() ? 1 : 0;
+    const u32 extra_slots = own + from.lanes + 1 + kept;
     const u32 room = shm::max_slots > extra_slots ? shm::max_slots - extra_slots : 1;
     return governed ? std::clamp(window, 1U, std::min(room, shm::max_window)) : window;
 }

@@ -150,6 +150,14 @@ std::vector<memory_item> plan_extra_memory(const run_setup& s) {
         }
         if (!m.asset) add_sampled_copies(m, s, rings.at(m.index), items);
     }
+    for (const stage_setup& st : s.stages)
+        if (const device_id& own = st.device; st.state && own.kind == device_kind::cuda)
+            items.push_back({"zeros before the first state of " + st.spec.name,
+                             false,
+                             0,
+                             st.ring(st.outputs() - 1).slot_bytes,
+                             {memory_kind::vmm, own},
+                             true});
     std::vector<std::string> with_spare;
     for (const stage_setup& st : s.stages) {
         for (u32 k = 0; st.mps && k < st.spec.instances; ++k) {

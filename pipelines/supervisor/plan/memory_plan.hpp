@@ -51,8 +51,8 @@ struct memory_item {
 
 /// Lists the additional GPU memory that the processes allocate themselves: one slot on an instance's GPU if
 /// it reads or writes a ring on another GPU (stages/runner/depth_governor.hpp); a copy of an asset that is on
-/// another GPU or on the host; copies of the frames of sampled inputs; and the spare server of an MPS domain
-/// (mps/mps_domain.hpp).
+/// another GPU or on the host; copies of the frames of sampled inputs; the zeros that a stage has instead of
+/// the state before the first one; and the spare server of an MPS domain (mps/mps_domain.hpp).
 [[nodiscard]] std::vector<memory_item> plan_extra_memory(const run_setup& s);
 
 }  // namespace carousel::supervisor

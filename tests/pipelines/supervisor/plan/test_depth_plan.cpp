@@ -209,6 +209,10 @@ TEST_CASE("slots and copies on a reading GPU, and a spare MPS server, are planne
     run_setup host = chain({gpu0, cpu, gpu0});
     host.assets.push_back({"mesh", 64 * mib, 0, {0, 1}});
     CHECK(lines(host) == std::vector<std::string>{"a copy of asset mesh on aa 64"});
+    run_setup remembers = chain({gpu0, gpu0}, 8 * mib);
+    remembers.stages[0].state = true;
+    remembers.stages[0].more.emplace_back().slot_bytes = 2 * mib;
+    CHECK(lines(remembers) == std::vector<std::string>{"zeros before the first state of s0 on aa 2"});
 }
 
 TEST_CASE("stages with separate contexts on a GPU get one token, and useless turns are explained") {
