@@ -156,20 +156,21 @@ class pool;
 /// The comparisons and stores of status words in one queue entry. The comparisons are made first; then one
 /// value is stored at several addresses.
 struct status_step {
-    static constexpr std::size_t most = 4;
+    static constexpr std::size_t most = 4;                ///< stores: one per output
+    static constexpr std::size_t most_checks = most + 1;  ///< one per input, and one of the previous state
     struct check {
         const status_word* at = nullptr;
         status_word expected{};
     };
-    std::array<check, most> checks{};
-    u32 count = 0;        ///< number of checks, at most `most`
+    std::array<check, most_checks> checks{};
+    u32 count = 0;        ///< number of checks, at most `most_checks`
     u32* torn = nullptr;  ///< each mismatch adds 1 here; host-visible (allocate_host)
     std::array<status_word*, most> write{};
     u32 writes = 0;       ///< number of stores, at most `most`
     status_word value{};  ///< the value that every store writes
 
     void expect(const status_word* at, status_word expected) noexcept {
-        if (count < most) checks[count++] = {at, expected};
+        if (count < most_checks) checks[count++] = {at, expected};
     }
     void store_at(status_word* at) noexcept {
         if (writes < most) write[writes++] = at;

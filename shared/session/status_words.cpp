@@ -56,7 +56,7 @@ status_words::status_words(shm::control_block& c, ring::worker& w, device::conte
 }
 
 device::status_step status_words::step(const ring::job& j, u32 frame, device::status_state state) const {
-    static_assert(device::status_step::most >= shm::max_inputs &&
+    static_assert(device::status_step::most_checks >= shm::max_inputs + 1 &&
                   device::status_step::most >= shm::max_outputs);
     device::status_step step;
     step.torn = reinterpret_cast<u32*>(torn_->data()) + frame;
@@ -80,17 +80,18 @@ void status_words::report(const ring::job& j, u32 frame) {
     if (words == 0) return;
     seen_[frame] = now;
     worker_->stage().counters.torn.fetch_add(words, std::memory_order_relaxed);
-    std::array<torn_input, shm::max_inputs> of{};
-    const std::size_t count = std::min<std::size_t>(j.inputs, inputs_.size());
-    for (u32 i = 0; i < count; ++i) {
-        const mapped_link& in = inputs_[i];
-        const u32 slot = j.input[i].index;
+    std::array<torn_input, shm::max_inputs + 1> of{};
+    std::size_t count = 0;
+    const auto add = [&](const mapped_link& in, u32 slot, u64 ring_sequence, u32 epoch) {
         const shm::link_block& ring = control_->link[in.index];
-        const device::status_word expected{j.ring_sequence, worker_->input(i).header(slot).epoch,
+        const device::status_word expected{ring_sequence, epoch,
                                            static_cast<u32>(device::status_state::ready)};
-        of[i] = {ring.name, control_->stage[std::min(ring.stage, shm::max_stages - 1)].name,
-                 differs_now(*in.memory, in.status(slot), expected)};
-    }
+        of[count++] = {ring.name, control_->stage[std::min(ring.stage, shm::max_stages - 1)].name,
+                       differs_now(*in.memory, in.status(slot), expected)};
+    };
+    for (u32 i = 0; i < std::min<std::size_t>(j.inputs, inputs_.size()) && !j.is_tombstone(); ++i)
+        add(inputs_[i], j.input[i].index, j.ring_sequence, worker_->input(i).header(j.input[i].index).epoch);
+    if (j.previous) add(outputs_.back(), j.previous.index, j.ring_sequence - 1, j.previous_epoch);
     lines_.report(j.ring_sequence, words, std::span(of).first(count));
 }
 

@@ -201,6 +201,26 @@ TEST_CASE("one piece of work stores a status word in up to four places, and nowh
     }
 }
 
+TEST_CASE("one piece of work compares up to five words: of four inputs and a state") {
+    CAROUSEL_NEEDS_BACKEND();
+    const auto context = test::open_backend();
+    const auto queue = context->make_queue();
+    const auto memory = context->allocate(4096);
+    const auto counter = context->allocate_host(sizeof(u32));
+    auto* torn = reinterpret_cast<u32*>(counter->data());
+    *torn = 0;
+    const auto* at = reinterpret_cast<const status_word*>(memory->data());
+    queue->fill(memory->data(), 0, 4096);
+    for (u32 differing = 0; differing < 5; ++differing) {
+        device::status_step step;
+        step.torn = torn;
+        for (u32 k = 0; k < 5; ++k) step.expect(at + k, {k == differing ? 1U : 0U, 0, 0});
+        queue->status(step);
+        queue->drain();
+        CHECK(*torn == differing + 1);
+    }
+}
+
 TEST_CASE("a thousand records on one event, each waited for by another thread") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();

@@ -8,8 +8,8 @@ namespace carousel::device::cuda {
 namespace {
 
 struct status_args {
-    const uint4* at[status_step::most];
-    uint4 expected[status_step::most];
+    const uint4* at[status_step::most_checks];
+    uint4 expected[status_step::most_checks];
     u32 count;
     u32* torn;
     uint4* write[status_step::most];
@@ -44,21 +44,26 @@ static_assert(pairs_a_lane * 2 * lanes == canary_part_words && canary_parts % pa
 // The kernel loads its arguments into registers before it waits, because the first access to them goes to
 // memory.
 __device__ void status_words(const status_args& a) {
-    constexpr u32 most = status_step::most;
-    const uint4* at[most];
-    uint4 expected[most], *write[most], value = a.value;
+    constexpr u32 most = status_step::most, most_checks = status_step::most_checks;
+    const uint4* at[most_checks];
+    uint4 expected[most_checks], *write[most], value = a.value;
     u32 *torn = a.torn, count = a.count, writes = a.writes;
 #pragma unroll
     for (u32 k = 0; k < most; ++k) {
-        at[k] = a.at[k], expected[k] = a.expected[k], write[k] = a.write[k];
-        asm volatile("" : "+l"(at[k]), "+l"(write[k]));
+        write[k] = a.write[k];
+        asm volatile("" : "+l"(write[k]));
+    }
+#pragma unroll
+    for (u32 k = 0; k < most_checks; ++k) {
+        at[k] = a.at[k], expected[k] = a.expected[k];
+        asm volatile("" : "+l"(at[k]));
         asm volatile("" : "+r"(expected[k].x), "+r"(expected[k].y), "+r"(expected[k].z), "+r"(expected[k].w));
     }
     asm volatile("" : "+l"(torn), "+r"(count), "+r"(writes));
     asm volatile("" : "+r"(value.x), "+r"(value.y), "+r"(value.z), "+r"(value.w));
     wait_for_last();
 #pragma unroll
-    for (u32 k = 0; k < most; ++k) {
+    for (u32 k = 0; k < most_checks; ++k) {
         if (k >= count) break;
         const uint4 found = __ldcv(at[k]);
         const bool same = found.x == expected[k].x && found.y == expected[k].y && found.z == expected[k].z &&
