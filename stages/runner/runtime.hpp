@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "ring/worker.hpp"
 #include "shm/block_guard.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/segment.hpp"
