@@ -226,7 +226,10 @@ bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_
 
 bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
     const u64 sits = load(c.seat[seat].current);
-    const u32 successor = seat_word::of(sits).epoch;
+    const seat_word holder = seat_word::of(sits);
+    // After a rebuild, a seat may have had no process yet. The words of such a seat have epoch 0, and its
+    // first process takes them over.
+    const u32 successor = holder.entry == shm::none ? 0 : holder.epoch;
     const job_range r = jobs_of(c, seat);
     if (!intact(sits) || any_damaged(c, seat)) return false;
     for (u32 j = r.first; j < r.last; ++j) {

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
+#include <thread>
 
 #include "ring/words.hpp"
 #include "shm/segment.hpp"
@@ -113,6 +115,19 @@ TEST_CASE("a rebuild does not wait for a program that keeps its frame, which ano
         CHECK(run.makes_progress(reads));
         run.end_and_check();
     }
+}
+
+TEST_CASE("a writer that keeps its frame for too long across a rebuild joins again, and no word is damaged") {
+    port_run run("late", "", witness());
+    external_program writes = run.writes("writes", {"200", "30", "1500"}), reads = run.reads("reads");
+    REQUIRE(run.wait_until([&] { return writes.has_printed("holds 30"); }));
+    CHECK(rebuild(run));
+    // the seat has no other process until this one has left
+    CHECK(run.wait_until([&] { return writes.has_printed("revoked 30") && writes.frame() > 30; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // all words are checked once per second
+    CHECK(run.makes_progress(reads));
+    run.end_and_check();
+    CHECK(run.report()["rebuilds"] == 1);
 }
 
 TEST_CASE("a written frame whose header is damaged is lost alone, and the report names it") {

@@ -146,6 +146,51 @@ TEST_CASE("epochs after a rebuild are above those of the frames that it keeps") 
     CHECK(ring::epoch_above(*run.old.c, *run.fresh.c) == 72);
 }
 
+namespace {
+
+/// A source whose program continues to run, revoked and with a frame, while the block is rebuilt.
+struct unfenced_source {
+    bench old{chain_of_three()};
+    seated first = old.sit(0);
+    ring::plan next_plan() const {
+        ring::plan p = chain_of_three();
+        p.first.epoch = ring::epoch_above(*old.c, *old.c);
+        return p;
+    }
+    unfenced_source() {
+        ring::job j;
+        REQUIRE(first.w->begin(j, 0) == ring::outcome::ok);
+        revoke(old, first);
+    }
+    static void revoke(const bench& b, const seated& s) {
+        ring::doom(*b.c, s.incarnation.entry);
+        REQUIRE(ring::appoint(*b.c, s.incarnation.seat));
+        REQUIRE(ring::revoke(*b.c, s.incarnation.seat, s.incarnation.epoch));
+        (void)ring::requeue(*b.c, s.incarnation.seat, s.incarnation.epoch, ring::blame::none, 0);
+    }
+    static u32 quarantined(const bench& b) {
+        u32 count = 0;
+        for (u32 k = 0; k < b.c->link[0].slots; ++k)
+            count += b.slot(0, k).state == ring::slot_state::quarantined ? 1U : 0U;
+        return count;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("the first process of a seat gets the words of a program that was fenced before it") {
+    const unfenced_source run;
+    const bench fresh{run.next_plan()};
+    ring::enter_unfenced(*fresh.c, *run.old.c, run.first.incarnation);
+    CHECK(unfenced_source::quarantined(fresh) == 1);
+    fresh.fence(run.first);
+    CHECK(unfenced_source::quarantined(fresh) == 0);
+    const ring::incarnation_id next = ring::appoint(*fresh.c, 0);
+    REQUIRE(ring::revoke(*fresh.c, 0, 0));
+    const shm::seat_block& seat = fresh.c->seat[0];
+    for (u32 k = seat.first_job; k < seat.first_job + seat.jobs; ++k) CHECK(fresh.job(k).epoch == next.epoch);
+}
+
 TEST_CASE("a frame that can't be made again and has no proof is lost alone, and keeps its place") {
     three_frames run;
     SECTION("in the ring of its source") {
