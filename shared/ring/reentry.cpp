@@ -130,6 +130,11 @@ private:
     [[nodiscard]] u64 delivered_below(u32 stage) const noexcept {
         return stage < limits_->delivered_below.size() ? limits_->delivered_below[stage] : limits_->first;
     }
+    [[nodiscard]] u64 recorded_below(u32 stage) const noexcept {
+        return stage < limits_->recorded_below.size()
+                   ? std::max(limits_->first, limits_->recorded_below[stage])
+                   : delivered_below(stage);
+    }
     [[nodiscard]] bool is_absent(u32 stage) const noexcept {
         return made_->stage[stage].outputs == 0 && delivered_below(stage) == shm::no_number;
     }
@@ -172,7 +177,7 @@ private:
     void find_made() {
         for (u32 k = 0; k < stages_; ++k) {
             const bool sink = made_->stage[k].outputs == 0 && !is_absent(k);
-            made_below_.push_back(sink ? delivered_below(k) : limits_->first);
+            made_below_.push_back(sink ? recorded_below(k) : limits_->first);
         }
         unknown_.assign(links_, false);
         for (bool changed = true; changed;) {

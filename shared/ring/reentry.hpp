@@ -48,6 +48,9 @@ struct reentry_limits {
     /// Empty: `first` for every sink.
     std::vector<u64> delivered_below;
     std::vector<bool> made_once;  ///< by stage: a source that cannot make a frame again; empty: none
+    /// By stage: the frame after the last one that this sink has delivered. A sink may wait for a frame that
+    /// no source has begun, so `delivered_below` may be higher. Empty: `delivered_below`.
+    std::vector<u64> recorded_below = {};
 };
 
 struct kept_frames {

@@ -247,9 +247,9 @@ TEST_CASE(
     for (u32 k = 0; k < 3; ++k) pass(*source.w);
     for (u32 k = 0; k < 2; ++k) pass(*middle.w);
     for (u32 k = 0; k < 3; ++k) pass(*other.w);
-    const auto find = [&](std::vector<u64> below) {
+    const auto find = [&](std::vector<u64> below, std::vector<u64> recorded = {}) {
         return ring::find_kept_frames(
-            *old.c, *fresh.c, {0, 10, std::move(below), {true, false, false, false}},
+            *old.c, *fresh.c, {0, 10, std::move(below), {true, false, false, false}, std::move(recorded)},
             [&](u32 link, u32 slot) {
                 const shm::frame_header& h = old.c->frames[link].header[slot];
                 return device::status_word{h.ring_sequence.load(), h.epoch,
@@ -261,6 +261,11 @@ TEST_CASE(
     CHECK(kept.tail == std::vector<u64>{2, 0});
     CHECK(kept.lost().empty());
     CHECK(find({0, 0, 0, shm::no_number}).tail == std::vector<u64>{2, 0});
+    // a sink that waits for a frame that no source has begun does not show that the frames before it were
+    // made
+    const kept_frames waits = find({0, 0, 0, 6}, {0, 0, 0, 3});
+    CHECK(waits.done_below == std::vector<u64>{3, 2, 0, 3});
+    CHECK(waits.lost().empty());
 }
 
 TEST_CASE("histories with rebuilds deliver each frame once, in any pipeline, with any damage") {

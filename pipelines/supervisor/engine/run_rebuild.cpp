@@ -219,11 +219,27 @@ u64 run_rebuild::position_of(u32 stage, u64 first) const {
     return std::max(first, lacking - std::min(lacking, u64{st.spec.every} - 1));
 }
 
+/// Returns the frame after the last one, from `first` on, that the sink has delivered.
+u64 run_rebuild::recorded_below(u32 stage, u64 first) const {
+    const stage_setup& st = setup_->stages[stage];
+    if (!counts_frames(st)) return first;
+    const auto ledger =
+        telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name));
+    if (!ledger) return first;
+    const u64 size = std::max(first, ledger->size());
+    const std::vector<telemetry::ledger_record> records = ledger->read(first, size - first);
+    u64 below = records.size();
+    while (below > 0 && !telemetry::is_marked(records[below - 1])) --below;
+    return first + below;
+}
+
 // Sinks that are ahead of the slowest one do not get frames again, if these are in the rings.
 ring::reentry_limits run_rebuild::limits_from(u64 first) const {
-    ring::reentry_limits limits{first, known_end(), {}, {}};
+    ring::reentry_limits limits{first, known_end(), {}, {}, {}};
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
-        limits.delivered_below.push_back(setup_->stages[k].has_output() ? first : position_of(k, first));
+        const bool sink = !setup_->stages[k].has_output();
+        limits.delivered_below.push_back(sink ? position_of(k, first) : first);
+        limits.recorded_below.push_back(sink ? recorded_below(k, first) : first);
         limits.made_once.push_back(is_writer(setup_->stages[k]));
     }
     return limits;

@@ -69,6 +69,7 @@ private:
     [[nodiscard]] bool loses_what_it_drops() const;
     [[nodiscard]] ring::reentry_limits limits_from(u64 first) const;
     [[nodiscard]] u64 position_of(u32 stage, u64 first) const;
+    [[nodiscard]] u64 recorded_below(u32 stage, u64 first) const;
     void truncate_ledgers(u64 first, const std::vector<u64>& done_below);
     void report_kept(const ring::kept_frames& kept);
 
