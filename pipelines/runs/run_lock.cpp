@@ -36,13 +36,16 @@ constexpr u64 orphan_patience_ns = 3 * ns_per_s, passing_patience_ns = 2 * ns_pe
         name, record ? fmt::format(" (pid {})", record->supervisor.pid) : "", name));
 }
 
-/// Kills the processes that are listed in a dead supervisor's control block, and waits for their end.
+/// Kills the processes that are listed in a dead supervisor's control block, and waits for their end. A
+/// port's program, whose entry has no start time, belongs to the user: it finds that its run is over.
 void end_orphans(const std::string& run_id) {
     std::vector<shm::unique_fd> orphans;
     try {
         const shm::segment s = shm::segment::observe(run_id);
         for (const shm::incarnation& e : s.block().entry) {
-            if (ring::entry_word::of(ring::load(e.identity)).state == ring::entry_state::fenced) continue;
+            if (ring::entry_word::of(ring::load(e.identity)).state == ring::entry_state::fenced ||
+                ring::load(e.start_time) == 0)
+                continue;
             if (shm::unique_fd fd = open_claimer(e, run_id); fd && shm::signal_pidfd(fd.get(), SIGKILL) == 0)
                 orphans.push_back(std::move(fd));
         }
