@@ -109,6 +109,26 @@ bool any_damaged(const shm::control_block& c, u32 seat) noexcept {
     cas(c.job[job], raw, job_word{j.version + 1, successor, job_state::idle}.pack());
 }
 
+/// True if the incarnation is of a block that a rebuild has replaced: the epochs of a block begin after those
+/// of the one before.
+bool is_of_earlier_block(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
+    const u32 steps = epochs_between(c.seat[std::min(seat, shm::max_seats - 1)].first_epoch, epoch);
+    return epoch != 0 && (steps == 0 || steps >= epoch_mask / 2);
+}
+
+/// True if another program of an earlier block may still write to buffers of the seat's ring.
+/// enter_unfenced() does not know which of these programs holds which buffer, so the last one keeps all of
+/// them.
+bool shares_quarantine(const shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
+    if (!is_of_earlier_block(c, seat, dead_epoch)) return false;
+    return std::any_of(std::begin(c.entry), std::end(c.entry), [&](const shm::incarnation& e) {
+        const entry_word w = entry_word::of(load(e.identity));
+        return w.state == entry_state::damaged ||
+               (w.state == entry_state::doomed && w.seat == seat && w.epoch != dead_epoch &&
+                is_of_earlier_block(c, seat, w.epoch));
+    });
+}
+
 }  // namespace
 
 job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
@@ -231,7 +251,7 @@ bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
     // first process takes them over.
     const u32 successor = holder.entry == shm::none ? 0 : holder.epoch;
     const job_range r = jobs_of(c, seat);
-    if (!intact(sits) || any_damaged(c, seat)) return false;
+    if (!intact(sits) || any_damaged(c, seat) || shares_quarantine(c, seat, dead_epoch)) return false;
     for (u32 j = r.first; j < r.last; ++j) {
         const u64 raw = load(c.job[j]);
         const job_word w = job_word::of(raw);

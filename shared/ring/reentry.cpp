@@ -394,10 +394,10 @@ void enter_unfenced(shm::control_block& fresh, const shm::control_block& old, co
                 std::memory_order_relaxed);
             holds = true;
             if (++held > fresh.link[link].slots - fresh.link[link].window)
-                throw shm_error(
-                    fmt::format("the ring {} is so damaged that the buffers which a program still writes to "
-                                "are not known",
-                                fresh.link[link].name));
+                throw shm_error(fmt::format(
+                    "the ring {} has too few buffers: {} may still be in use by programs that the rebuild "
+                    "can't end, or are damaged, so that their use is not known",
+                    fresh.link[link].name, held));
         }
     });
     if (holds)

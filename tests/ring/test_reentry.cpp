@@ -191,6 +191,36 @@ TEST_CASE("the first process of a seat gets the words of a program that was fenc
     for (u32 k = seat.first_job; k < seat.first_job + seat.jobs; ++k) CHECK(fresh.job(k).epoch == next.epoch);
 }
 
+TEST_CASE("the buffers of two programs that are not fenced stay in quarantine until both are") {
+    const unfenced_source run;
+    const bench fresh{run.next_plan()};
+    ring::enter_unfenced(*fresh.c, *run.old.c, run.first.incarnation);
+    const seated second = fresh.sit(0);
+    unfenced_source::revoke(fresh, second);
+    ring::plan p = run.next_plan();
+    p.first.epoch = ring::epoch_above(*fresh.c, *fresh.c);
+    const bench third{p};
+    ring::enter_unfenced(*third.c, *fresh.c, run.first.incarnation);
+    ring::enter_unfenced(*third.c, *fresh.c, second.incarnation);
+    const auto end = [&](const seated& s) {
+        ring::mark_fenced(*third.c, s.incarnation.entry);
+        return ring::reclaim(*third.c, s.incarnation.seat, s.incarnation.epoch);
+    };
+    SECTION("the second one first") {
+        CHECK_FALSE(end(second));
+        CHECK(unfenced_source::quarantined(third) == 1);
+        CHECK(end(run.first));
+        CHECK(end(second));
+    }
+    SECTION("the first one first") {
+        CHECK_FALSE(end(run.first));
+        CHECK(unfenced_source::quarantined(third) == 1);
+        CHECK(end(second));
+        CHECK(end(run.first));
+    }
+    CHECK(unfenced_source::quarantined(third) == 0);
+}
+
 TEST_CASE("a frame that can't be made again and has no proof is lost alone, and keeps its place") {
     three_frames run;
     SECTION("in the ring of its source") {
