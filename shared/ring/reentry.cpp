@@ -405,8 +405,10 @@ void enter_unfenced(shm::control_block& fresh, const shm::control_block& old, co
                              std::memory_order_relaxed);
 }
 
-void abort_all(shm::control_block& old, u32 seat) noexcept {
-    const shm::seat_block& s = old.seat[count_of(seat, shm::max_seats - 1)];
+// A process sees by the seat's word that it is revoked, so this word is first.
+void abort_all(shm::control_block& old, const incarnation_id& who) noexcept {
+    shm::seat_block& s = old.seat[count_of(who.seat, shm::max_seats - 1)];
+    s.current.store(seat_word{next_epoch(who.epoch), shm::none}.pack(), std::memory_order_release);
     for (u32 j = s.first_job; j < count_of(s.first_job + s.jobs, shm::max_jobs); ++j)
         old.job[j].store(job_word{0, 0, job_state::aborted}.pack(), std::memory_order_release);
 }

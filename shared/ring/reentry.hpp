@@ -70,9 +70,10 @@ struct kept_frames {
 /// Writes the frames into a block that is initialised for the first frame and not published. `now`: the time
 /// that a tombstone shows. Without positions (a default `kept`), no frame enters. Throws shm_error.
 void enter_frames(shm::control_block& fresh, const shm::control_block& old, const kept_frames& kept, u64 now);
-/// Ends every job of a seat of a damaged block that will be replaced, so that a process that cannot be killed
-/// commits nothing in it. For words that R2 cannot revoke.
-void abort_all(shm::control_block& old, u32 seat) noexcept;
+/// Gives the seat of this incarnation to no process, and ends every job of the seat, in a damaged block that
+/// will be replaced: a process that cannot be killed finds that it is revoked, and commits nothing. For words
+/// that R2 cannot revoke.
+void abort_all(shm::control_block& old, const incarnation_id& who) noexcept;
 /// Keeps the slots that a process of a port may still write to from every other process. The process is
 /// revoked in the old block and not fenced. To be called before enter_frames(); afterwards R5 frees the slots
 /// in the new block once the process is fenced.

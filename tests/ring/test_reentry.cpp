@@ -221,6 +221,20 @@ TEST_CASE("the buffers of two programs that are not fenced stay in quarantine un
     CHECK(unfenced_source::quarantined(third) == 0);
 }
 
+TEST_CASE("a process whose seat's word is damaged finds that it is revoked, and commits nothing") {
+    const bench old{chain_of_three()};
+    const seated source = old.sit(0);
+    ring::job j;
+    REQUIRE(source.w->begin(j, 0) == ring::outcome::ok);
+    old.c->seat[0].current.fetch_xor(1U << 20U);
+    CHECK_FALSE(ring::appoint(*old.c, 0));
+    CHECK_FALSE(ring::revoke(*old.c, 0, source.incarnation.epoch));
+    CHECK_FALSE(source.w->revoked());
+    ring::abort_all(*old.c, source.incarnation);
+    CHECK(source.w->revoked());
+    CHECK_FALSE(source.w->submit(j));
+}
+
 TEST_CASE("a frame that can't be made again and has no proof is lost alone, and keeps its place") {
     three_frames run;
     SECTION("in the ring of its source") {

@@ -99,7 +99,8 @@ bool revoke(process_table& t, seat& s, process& p) {
                               [&](u64 ring_sequence) { found_committed(t, s, p, ring_sequence); });
     // Damaged words are not repaired any more, and a port's program cannot be killed.
     if (!taken && t.paused && p.port && now_ns() - p.seen_dead_ns > 2 * port_commit_patience_ns) {
-        ring::abort_all(*t.c, s.index);
+        ring::abort_all(*t.c, p.incarnation);
+        ring::wake(*t.c, s.index);
         taken = true;
     }
     crash_here(crash_point::words_revoked);
