@@ -295,6 +295,8 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
 // can't be written (a full disk) the frame stays committed and the next call resumes with the mark. If the
 // function is not called again, the supervisor writes the mark from the word
 // (ledger_writer::mark_committed_by_supervisor).
+// After the commit, a revocation refuses nothing: R2 completes the frame. Only ring::abort_all() undoes a
+// commit. Its job words are the only ones with ABORTED and epoch 0.
 bool port_session::finish(const telemetry::frame_hash& hash) {
     const bool is_tombstone = job_.is_tombstone();
     if (!committed_) {
@@ -308,7 +310,9 @@ bool port_session::finish(const telemetry::frame_hash& hash) {
         ledger_->mark_committed(job_.ring_sequence, hash, is_tombstone, committer());
     session::count_commit(*worker_, entry(), job_, now_ns());
     status_->report(job_, 0);  // called here, while the inputs are still leased
-    return worker_->complete(job_);
+    if (worker_->complete(job_)) return true;
+    const ring::job_word w = ring::job_word::of(ring::load(block_->block().job[job_.index]));
+    return w.state != ring::job_state::aborted || w.epoch != 0;
 }
 
 std::byte* port_session::output_slot() const { return outputs_.front().slot(job_.output[0].index); }
