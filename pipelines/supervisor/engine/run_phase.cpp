@@ -288,7 +288,8 @@ run_outcome run_phase::outcome() const {
     o.complete = whole && !seats_->failure;
     o.planned_end = setup_->end;
     o.end_requested_by = facts_->end_requested_by;
-    o.end = whole ? block_->end() : std::min(delivered(*setup_, block_->block()), block_->end());
+    o.end = whole ? block_->end()
+                  : std::max(std::min(delivered(*setup_, block_->block()), block_->end()), lost_until_);
     o.first = facts_->first;
     const u64 begun = facts_->begun_ns != 0 ? facts_->begun_ns : facts_->started_ns;
     u64 finished = facts_->finished_ns != 0 ? facts_->finished_ns : now_ns();

@@ -82,6 +82,7 @@ public:
 
     /// Records as lost the frames below `frame` that a port has written: they are lost together with their
     /// rings, and cannot be made again.
+    void note_lost_until(u64 frame) noexcept { lost_until_ = std::max(lost_until_, frame); }
     /// To be called when everything has ended, which means that no stage of this run, and no extension, has
     /// anything left to do.
     void finish() noexcept { over_ = true; }
@@ -109,6 +110,7 @@ private:
     /// unreachable; otherwise empty
     std::string unwritten_;
     const char* unwritten_why_ = "";
+    u64 lost_until_ = 0;
 };
 
 // Handles a source that ends its stream (ring/stream_end.hpp). This process is the only writer of END: it

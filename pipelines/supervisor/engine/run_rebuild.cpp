@@ -19,6 +19,7 @@
 #include "supervisor/engine/run_facts.hpp"
 #include "supervisor/engine/run_phase.hpp"
 #include "supervisor/processes/process_table.hpp"
+#include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/stores/memory_store.hpp"
@@ -275,12 +276,26 @@ const stage_setup* stage_with_state(const run_setup& s) noexcept {
     return at == s.stages.end() ? nullptr : &*at;
 }
 
+// The report counts a frame as lost that a program has written and that a run without a rebuild does not
+// deliver. The block may be damaged, so the number of written frames is limited to one window above the last
+// observed tail.
+void run_rebuild::note_written_frames() noexcept {
+    const shm::control_block& made = block_->published();
+    if (std::none_of(setup_->stages.begin(), setup_->stages.end(), is_writer)) return;
+    for (u32 k = 0; k < made.links; ++k) {
+        const u64 seen = std::max(made.first_ring_sequence, block_->saw(k) ? block_->seen_tail(k) : 0);
+        const u64 written = made.first_ring_sequence + ring::load(block_->block().link[k].committed);
+        phase_->note_lost_until(std::clamp(written, seen, seen + made.link[k].window));
+    }
+}
+
 // Frames that are made again need the state before the first of them, which has left its ring.
 void run_rebuild::end_without_states(const std::string& why, const stage_setup& stage) {
     const std::string text = fmt::format(
         "{}; the frames from {} on cannot be made again, because stage {} has a state and the one "
         "before that frame is gone",
         why, first_to_deliver(), stage.spec.name);
+    note_written_frames();
     seats_->fail("carousel", text, exit_code::stage_failed);
     phase_->end_now(text);
 }
@@ -303,8 +318,8 @@ void run_rebuild::finish() {
     const bool end_is_fixed =
         facts_->end_requested && block_->end() != ring::end_stopping && block_->end() != ring::end_unknown;
     try {
-        // All processes are gone, so one check is exact. It finds damage that no check has confirmed yet, and
-        // the damage for which a supervisor that has died began this rebuild.
+        // All processes have ended, or are revoked, so one check is exact. It finds damage that no check has
+        // confirmed yet, and the damage for which a supervisor that has died began this rebuild.
         untrusted_ = untrusted_ || !block_->persistent_damage().empty();
         const u64 first = untrusted_ ? first_trusted() : first_to_deliver();
         const u64 uncertain_from = untrusted_ ? first_uncertain() : telemetry::no_frame;
@@ -323,7 +338,8 @@ void run_rebuild::finish() {
         if (untrusted_) record_uncertain_frames(uncertain_from, first, kept_below);
     } catch (const error& e) {
         seats_->log_line(fmt::format("the rebuild failed: {}", e.what()));
-        seats_->fail("carousel-alloc", e.what(), e.code());
+        note_written_frames();
+        seats_->fail("carousel", e.what(), e.code());
         return phase_->abandon_rebuild();
     }
     for (u32 k = 0; k < shm::max_sources; ++k)
