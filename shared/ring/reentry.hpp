@@ -1,8 +1,8 @@
 #pragma once
 // Frames that a rebuild keeps: READY frames of the old block whose bytes are still in the rings' memory enter
-// the words of the new block. For the supervisor alone, when every process of the run is fenced, and before
-// the new block is published; so no word or header changes meanwhile, and a supervisor that dies leaves a
-// block that no process can attach to.
+// the words of the new block. For the supervisor alone, when every process of the run is fenced, or is a
+// revoked program of a port, and before the new block is published; so no frame is committed meanwhile, and a
+// supervisor that dies leaves a block that no process can attach to.
 //
 // The old words may be the damaged part. Tails, leases, numbers and job words of the old block are not read.
 // A frame is proved by four places, each of which its maker wrote for itself:

@@ -227,10 +227,11 @@ void port_seat::commit() {
     }
     has_frame_ = false;
     session_.reset();  // this releases the buffers for which other processes wait
-    throw port_revoked(
-        fmt::format("frame {} was not committed, because port \"{}\" was given to another incarnation in the "
-                    "meantime (this one had the frame longer than frame_timeout_ms, or was stopped)",
-                    ring_sequence, stage_));
+    throw port_revoked(fmt::format(
+        "frame {} was not committed, because port \"{}\" was given to another incarnation in the "
+        "meantime (this one had the frame longer than frame_timeout_ms, or longer than 1 s while the run "
+        "was rebuilt, or was stopped)",
+        ring_sequence, stage_));
 }
 
 // An incarnation may claim that the stream ends before frame n. This claim is valid while the incarnation's
