@@ -200,7 +200,7 @@ private:
     // has made. Its number is trusted only where it follows those that are known.
     void count_unproved(u32 source) {
         u64& below = made_below_[source];
-        std::set<u64> numbers;
+        std::map<u64, u32> numbers;  // number -> link
         for (u32 link = 0; link < links_; ++link) {
             if (!is_upstream(source, maker_of(link))) continue;
             for (u32 slot = 0; slot < count_of(made_->link[link].slots, shm::max_slots); ++slot) {
@@ -209,12 +209,15 @@ private:
                 const u64 number =
                     old_->frames[link].header[slot].ring_sequence.load(std::memory_order_relaxed);
                 if (slot_of(link, number) == slot) continue;
-                if (at == slot_state::ready && number != shm::no_number) numbers.insert(number);
+                if (at == slot_state::ready && number != shm::no_number) numbers.emplace(number, link);
                 const bool near = number != shm::no_number && number < below + shm::max_slots;
                 if (at == slot_state::damaged || !near) unknown_[link] = true;
             }
         }
         while (numbers.contains(below) && below < limits_->end) ++below;
+        // A number that does not follow may be wrong itself.
+        for (const auto& [number, link] : numbers)
+            if (number >= below && number < limits_->end) unknown_[link] = true;
     }
     [[nodiscard]] bool is_upstream(u32 source, u32 stage) const {
         bool is = source == stage;

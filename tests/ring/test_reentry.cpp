@@ -280,6 +280,12 @@ TEST_CASE("a frame that can't be made again and has no proof is lost alone, and 
         CHECK(kept.done_below == std::vector<u64>{2, 1, 0});
         CHECK(kept.unknown == std::vector<bool>{true, false});
     }
+    SECTION("and is reported without a number if the number does not follow the others") {
+        run.old.c->frames[0].header[run.slot_of(0, 2)].ring_sequence.store(5);
+        const kept_frames kept = run.find(0, {true, false, false});
+        CHECK(kept.done_below == std::vector<u64>{2, 1, 0});
+        CHECK(kept.unknown == std::vector<bool>{true, false});
+    }
 }
 
 TEST_CASE(
