@@ -34,7 +34,7 @@ namespace {
 constexpr int skipped = 77;
 constexpr int threads = 256;
 constexpr size_t bytes = size_t{2} << 20;
-constexpr int memory_fd = 9, result_fd = 8;  // of the children
+constexpr int memory_fd = 201, result_fd = 200;  // of the children; above all others
 constexpr const char* control = "nvidia-cuda-mps-control";
 
 double now_ms() {
@@ -204,6 +204,7 @@ child start(std::vector<std::string> argv, const std::string& pipe, int memory) 
     const pid_t pid = ::fork();
     if (pid == 0) {
         ::setenv("CUDA_MPS_PIPE_DIRECTORY", pipe.c_str(), 1);
+        ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // a kernel's first launch waits for others otherwise
         ::dup2(ends[1], result_fd);
         if (memory >= 0) ::dup2(memory, memory_fd);
         argv.insert(argv.begin(), "mps_domains");
