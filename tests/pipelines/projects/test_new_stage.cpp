@@ -202,5 +202,5 @@ TEST_CASE("a folder that holds something is left as it is") {
 TEST_CASE("Tab knows the kinds of new projects") {
     CHECK(carousel::test::carousel({"__complete", "new", ""}).out == "stage\n");
     CHECK(carousel::test::carousel({"__complete", "new", "stage", "--"}).out ==
-          "--cuda\n--help\n--python\n--sink\n--source\n");
+          "--cuda\n--help\n--python\n--sink\n--source\n--state\n");
 }
