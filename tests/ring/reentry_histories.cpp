@@ -234,7 +234,8 @@ private:
         for (auto& [stage, frames] : delivered_) {
             if (o_.made_once && kept.done_below[stage] != limits.delivered_below[stage])
                 out_.finding = "a sink gets a frame again";
-            std::erase_if(frames, [&](u64 n) { return n >= kept.done_below[stage]; });
+            const u64 below = kept.done_below[stage];
+            std::erase_if(frames, [&](u64 n) { return n >= below; });
         }
         for (const bool is : kept.unknown) unknown_ += is ? 1 : 0;
         out_.entered += kept.count();
