@@ -30,7 +30,8 @@ struct motion_parts {
         const motion_layout l = layout();
         std::vector<std::byte> out(l.bytes);
         const auto put = [&](u64 at, const auto& part) {
-            std::memcpy(out.data() + at, part.data(), part.size() * sizeof(part[0]));
+            // An empty vector's data() may be null, which memcpy forbids even for no bytes.
+            if (!part.empty()) std::memcpy(out.data() + at, part.data(), part.size() * sizeof(part[0]));
         };
         put(l.nodes, nodes), put(l.channels, channels), put(l.keys, keys), put(l.matrices, matrices);
         put(l.weights, weights), put(l.vertices, vertices), put(l.influences, influences);
