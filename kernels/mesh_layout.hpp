@@ -101,7 +101,7 @@ struct mesh_layout {
     u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, vertices = 0, indices = 0,
         texture = 0;
     u64 texture_numbers = 0, texture_records = 0;  ///< both parts are empty if there is only one texture
-    u64 materials = 0, details = 0, other_indices = 0, map_records = 0, maps = 0, lights = 0;
+    u64 materials = 0, details = 0, non_opaque_indices = 0, map_records = 0, maps = 0, lights = 0;
     u64 bytes = 0;  ///< size of the whole block
 };
 
@@ -171,8 +171,10 @@ static_assert(sizeof(texture_record) == 80);
     l.texture = l.texture_records + align_block(textures * sizeof(texture_record));
     l.materials = l.texture + align_block(texture_texels(counts) * 4);
     l.details = l.materials + align_block(u64{counts.material_count} * sizeof(material_record));
-    l.other_indices = l.details + (counts.material_count > 0 ? align_block(v * sizeof(vertex_detail)) : 0);
-    l.map_records = l.other_indices + align_block((u64{counts.masked_count} + counts.blended_count) * 12);
+    l.non_opaque_indices =
+        l.details + (counts.material_count > 0 ? align_block(v * sizeof(vertex_detail)) : 0);
+    l.map_records =
+        l.non_opaque_indices + align_block((u64{counts.masked_count} + counts.blended_count) * 12);
     l.maps = l.map_records + align_block(u64{counts.map_count} * sizeof(texture_record));
     l.lights = l.maps + align_block(u64{counts.map_texels} * 4);
     l.bytes = l.lights + align_block(u64{counts.light_count} * sizeof(punctual_light));
@@ -204,7 +206,7 @@ struct mesh_view {
     // null if the mesh has no materials of its own
     const material_record* materials = nullptr;
     const vertex_detail* details = nullptr;
-    const u32* other_indices =
+    const u32* non_opaque_indices =
         nullptr;  ///< of the triangles that are not opaque; those with a mask are first
     const texture_record* map_records = nullptr;
     const u32* maps = nullptr;
@@ -224,7 +226,7 @@ struct mesh_view {
     if (l.counts.material_count == 0) return view;
     view.materials = reinterpret_cast<const material_record*>(block + l.materials);
     view.details = reinterpret_cast<const vertex_detail*>(block + l.details);
-    view.other_indices = reinterpret_cast<const u32*>(block + l.other_indices);
+    view.non_opaque_indices = reinterpret_cast<const u32*>(block + l.non_opaque_indices);
     view.map_records = reinterpret_cast<const texture_record*>(block + l.map_records);
     view.maps = reinterpret_cast<const u32*>(block + l.maps);
     return view;

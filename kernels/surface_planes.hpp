@@ -21,12 +21,12 @@ inline constexpr const char* radiance_format = "carousel.image.linear";
 /// surface, nearest first, each as depth (f32; 0: no layer, nor after it), albedo, normal, material (with the
 /// opacity, 255 for 1, instead of emission) and emission. Farther ones than these are not shown.
 [[nodiscard]] inline std::vector<plane_spec> surface_plane_specs(u32 width, u32 height,
-                                                                 bool own_materials = false) {
+                                                                 bool has_materials = false) {
     std::vector<plane_spec> planes = {{"albedo", scalar::u8_, {height, width, 4}},
                                       {"normal", scalar::u32_, {height, width}},
                                       {"material", scalar::u8_, {height, width, 4}},
                                       {"depth", scalar::f32_, {height, width}}};
-    if (own_materials) planes.push_back({"emission", scalar::u32_, {height, width}});
+    if (has_materials) planes.push_back({"emission", scalar::u32_, {height, width}});
     return planes;
 }
 inline constexpr u32 max_layers = 4, layer_words = 5;

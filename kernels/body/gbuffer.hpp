@@ -2,7 +2,7 @@
 // One pixel of the G-buffer from its visibility key: the steps of shade.hpp without the light.
 
 #include "kernels/body/emission.hpp"
-#include "kernels/body/own_material.hpp"
+#include "kernels/body/material_surface.hpp"
 #include "kernels/body/setup.hpp"
 #include "kernels/body/surface.hpp"
 #include "kernels/kernels.hpp"
@@ -21,7 +21,7 @@ struct surface_job : material_source {
     const mesh_counts& counts = args.mesh.counts;
     return {{view_mesh(args.mesh, args.mesh_block, args.moved), args.in.instances,
              make_shading(args.scene, args.width, args.height, counts), instances * counts.triangle_count,
-             instances * (u64{counts.triangle_count} + other_triangles(counts))},
+             instances * (u64{counts.triangle_count} + non_opaque_count(counts))},
             make_rays(args.scene.camera, args.width, args.height),
             args.look,
             args.surface,
@@ -72,7 +72,7 @@ struct surface_words {
 };
 /// Of a mesh with materials of its own.
 template <typename Tables>
-[[nodiscard]] CAROUSEL_HD_INLINE surface_words own_words(const Tables& tables, const surface_values& v) {
+[[nodiscard]] CAROUSEL_HD_INLINE surface_words material_words(const Tables& tables, const surface_values& v) {
     if (v.unlit) return {0xff000000U, unlit_normal, byte_of(1.0F, 255.0F), pack_emission(v.base)};
     const auto code = [&](f32 linear) { return static_cast<u32>(tables.encode(encode_index(linear))); };
     return {
@@ -181,7 +181,8 @@ CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables
         normal = pack_normal({0.0F, 1.0F, 0.0F});
         material = pack_material(j.look.floor_material);
     } else if (j.mesh.materials != nullptr && static_cast<u32>(key) < j.all_ids) {
-        const surface_words w = own_words(tables, own_surface_at(j, tables, static_cast<u32>(key), px, py));
+        const surface_words w =
+            material_words(tables, material_surface_at(j, tables, static_cast<u32>(key), px, py));
         albedo = w.albedo, normal = w.normal, material = w.material, emission = w.emission;
     } else if (static_cast<u32>(key) < j.id_limit) {
         const surface_triangle t = surface_triangle_of(j, static_cast<u32>(key));

@@ -4,7 +4,7 @@
 // are drawn, so that all devices keep the same ones.
 
 #include "kernels/body/gbuffer.hpp"
-#include "kernels/body/other_triangles.hpp"
+#include "kernels/body/non_opaque.hpp"
 
 namespace carousel::kernels::body {
 
@@ -38,8 +38,9 @@ CAROUSEL_HD_INLINE void layers_pixel(const surface_job& j, const Tables& tables,
             for (u32 k = 0; k < layer_words; ++k) to[k] = 0;
             continue;
         }
-        const surface_values v = own_surface_at(j, tables, id, centre_x(j.shade, x), centre_y(j.shade, y));
-        const surface_words w = own_words(tables, v);
+        const surface_values v =
+            material_surface_at(j, tables, id, centre_x(j.shade, x), centre_y(j.shade, y));
+        const surface_words w = material_words(tables, v);
         to[0] = bits_of(depth);
         to[1] = w.albedo;
         to[2] = w.normal;

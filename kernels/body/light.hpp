@@ -3,7 +3,7 @@
 
 #include "kernels/body/emission.hpp"
 #include "kernels/body/exponential.hpp"
-#include "kernels/body/punctual.hpp"
+#include "kernels/body/reflectance.hpp"
 #include "kernels/body/shade.hpp"
 #include "kernels/body/sky.hpp"
 #include "kernels/body/srgb.hpp"

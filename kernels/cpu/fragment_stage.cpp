@@ -139,14 +139,14 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
     fragment_job job = make_job(args);
     const body::surface_job surface =
         args.color == nullptr ? body::make_surface_job(args) : body::surface_job{};
-    other_parts masked, blended;
+    non_opaque_parts masked, blended;
     if (args.color == nullptr) {
         job.surface = &surface;
         if (args.mesh.counts.masked_count > 0)
-            masked = find_other_parts(pool, job, 0, args.mesh.counts.masked_count);
+            masked = find_non_opaque_parts(pool, job, 0, args.mesh.counts.masked_count);
         if (args.mesh.counts.blended_count > 0 && args.surface.layers != nullptr)
-            blended =
-                find_other_parts(pool, job, args.mesh.counts.masked_count, args.mesh.counts.blended_count);
+            blended = find_non_opaque_parts(pool, job, args.mesh.counts.masked_count,
+                                            args.mesh.counts.blended_count);
     }
     void (*const resolve_tile)(const fragment_job&, u32, const u64*) =
         job.surface != nullptr ? shade_entries_of(use).surface_tile : use.resolve_tile;

@@ -4,7 +4,7 @@
 
 #include "kernels/body/layers.hpp"
 #include "kernels/body/move.hpp"
-#include "kernels/body/other_triangles.hpp"
+#include "kernels/body/non_opaque.hpp"
 #include "kernels/cpu/shade_entries.hpp"
 
 #if defined(__SSE2__)
@@ -79,7 +79,7 @@ CAROUSEL_HD_INLINE void each_covered(const fragment_job& job, u32 tile, const sp
         }
     }
 }
-void masked_tile(const fragment_job& job, u32 tile, u64* keys, const other_parts& parts) {
+void masked_tile(const fragment_job& job, u32 tile, u64* keys, const non_opaque_parts& parts) {
     const surface_job& surface = *job.surface;
     for (u32 i = parts.begin[tile]; i < parts.begin[tile + 1]; ++i) {
         const special_triangle& part = parts.parts[parts.places[i]];
@@ -91,7 +91,8 @@ void masked_tile(const fragment_job& job, u32 tile, u64* keys, const other_parts
             });
     }
 }
-void blended_tile(const fragment_job& job, u32 tile, const u64* keys, u64* layers, const other_parts& parts) {
+void blended_tile(const fragment_job& job, u32 tile, const u64* keys, u64* layers,
+                  const non_opaque_parts& parts) {
     const surface_job& surface = *job.surface;
     const u32 count = surface.out.layer_count;
     for (u32 i = parts.begin[tile]; i < parts.begin[tile + 1]; ++i) {

@@ -13,23 +13,23 @@
 namespace carousel::kernels::cpu {
 
 /// Parts of triangles that are not opaque, and for each tile the numbers of those that touch it.
-struct other_parts {
+struct non_opaque_parts {
     std::vector<special_triangle> parts;
     std::vector<u32> begin;   ///< one per tile, and the end
     std::vector<u32> places;  ///< numbers of parts
 };
 /// Those of the triangles [first, first + count) of all drawn instances.
-[[nodiscard]] other_parts find_other_parts(device::cpu::pool& pool, const fragment_job& job, u32 first,
-                                           u32 count);
+[[nodiscard]] non_opaque_parts find_non_opaque_parts(device::cpu::pool& pool, const fragment_job& job,
+                                                     u32 first, u32 count);
 
 struct shade_entries {
     /// As entries::resolve_tile, for a G-buffer.
     void (*surface_tile)(const fragment_job& job, u32 tile, const u64* keys);
     /// Draws those parts of triangles with an alpha mask that touch the tile into its keys.
-    void (*masked_tile)(const fragment_job& job, u32 tile, u64* keys, const other_parts& parts);
+    void (*masked_tile)(const fragment_job& job, u32 tile, u64* keys, const non_opaque_parts& parts);
     /// Adds visible transparent fragments to the tile's layers, which have tile_keys keys each.
     void (*blended_tile)(const fragment_job& job, u32 tile, const u64* keys, u64* layers,
-                         const other_parts& parts);
+                         const non_opaque_parts& parts);
     /// Writes the tile's elements of the plane `layers`, after surface_tile().
     void (*layers_tile)(const fragment_job& job, u32 tile, const u64* layers);
     // Rows [begin, end).

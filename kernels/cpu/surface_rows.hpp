@@ -114,12 +114,13 @@ CAROUSEL_FORCE void row_mesh(surface_row& r, const surface_job& j, const cpu_tab
 }
 
 /// The same for a mesh with materials of its own.
-CAROUSEL_FORCE void row_own(surface_row& r, const surface_job& j, const cpu_tables& tables, u32 x0, u32 y) {
+CAROUSEL_FORCE void row_materials(surface_row& r, const surface_job& j, const cpu_tables& tables, u32 x0,
+                                  u32 y) {
     const f32 py = centre_y(j.shade, y);
     for (u32 l = 0; l < r.count; ++l) {
         const u32 at = r.place[l];
         const surface_words w =
-            own_words(tables, own_surface_at(j, tables, r.id[l], centre_x(j.shade, x0 + at), py));
+            material_words(tables, material_surface_at(j, tables, r.id[l], centre_x(j.shade, x0 + at), py));
         r.albedo[at] = w.albedo, r.normal[at] = w.normal, r.material[at] = w.material;
         r.emission[at] = w.emission;
     }
@@ -140,8 +141,8 @@ void surface_tile(const fragment_job& job, u32 tile, const u64* keys) {
     plain_surface plain[max_instance_materials];
     for (u32 i = 0; i < j.look.material_count; ++i) plain[i] = plain_of(tables, j.look.materials[i]);
     const plain_surface floor = plain_of(tables, j.look.floor_material);
-    const bool own_materials = j.mesh.materials != nullptr;
-    const u64 limit = own_materials ? j.all_ids : j.id_limit;
+    const bool has_materials = j.mesh.materials != nullptr;
+    const u64 limit = has_materials ? j.all_ids : j.id_limit;
     const u32 upwards = pack_normal({0.0F, 1.0F, 0.0F});
     surface_row r;
     for (u32 l = 0; l < row; ++l) r.place[l] = 0, r.id[l] = 0;
@@ -165,8 +166,8 @@ void surface_tile(const fragment_job& job, u32 tile, const u64* keys) {
             r.count += r.on_mesh[l];
             if (r.count == row) break;
         }
-        if (r.count > 0 && own_materials) {
-            row_own(r, j, tables, x0, y);
+        if (r.count > 0 && has_materials) {
+            row_materials(r, j, tables, x0, y);
         } else if (r.count > 0) {
             row_mesh(r, j, tables, x0, y, plain);
         }

@@ -80,15 +80,16 @@ __global__ void __launch_bounds__(256) raster_all_by_thread(const __grid_constan
 /// ones go into the keys; transparent ones that no key hides go into the layers.
 template <bool masked>
 __global__ void __launch_bounds__(256)
-    raster_others(const __grid_constant__ surface_args s, const __grid_constant__ raster_args a) {
+    raster_non_opaque(const __grid_constant__ surface_args s, const __grid_constant__ raster_args a) {
     const u32 before = masked ? 0 : a.mesh.counts.masked_count,
               count = masked ? a.mesh.counts.masked_count : a.mesh.counts.blended_count;
-    const u32 others = other_triangles(a.mesh.counts), lane = threadIdx.x & 31U;
+    const u32 per_instance = non_opaque_count(a.mesh.counts), lane = threadIdx.x & 31U;
     const u64 end = u64{min_(a.in.counters->instance_count, a.in.max_instances)} * count;
     const u64 pixels = u64{s.job.width} * s.job.height;
     for (u64 at = (u64{blockIdx.x} * 256 + threadIdx.x) / 32; at < end; at += u64{gridDim.x} * 8) {
         const u32 instance = static_cast<u32>(at / count);
-        const u32 id = a.id_limit + instance * others + before + static_cast<u32>(at - u64{instance} * count);
+        const u32 id =
+            a.id_limit + instance * per_instance + before + static_cast<u32>(at - u64{instance} * count);
         const screen_parts parts = parts_of(s.job, a.view, id);
         for (u32 k = 0; k < parts.count; ++k) {
             const pixel_box box = box_of(parts.part[k], a.view.width, a.view.height);
@@ -160,7 +161,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
         const u64 masked = u64{args.in.max_instances} * args.mesh.counts.masked_count,
                   blended = u64{args.in.max_instances} * args.mesh.counts.blended_count;
         if (masked > 0)
-            launch("raster_masked", raster_others<true>, blocks_striding(masked * 32, 256, 4), 256, q, s, a);
+            launch("raster_masked", raster_non_opaque<true>, blocks_striding(masked * 32, 256, 4), 256, q, s,
+                   a);
         if (args.surface.layers != nullptr) {
             s.layers = reinterpret_cast<unsigned long long*>(
                 store + u64{large_capacity} * (sizeof(large_box) + sizeof(large_triangle)));
@@ -168,8 +170,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
             launch("clear_layers", clear, blocks_for(layer_words_of_16, 256), 256, q,
                    reinterpret_cast<uint4*>(s.layers), static_cast<u32>(layer_words_of_16));
             if (blended > 0)
-                launch("raster_blended", raster_others<false>, blocks_striding(blended * 32, 256, 4), 256, q,
-                       s, a);
+                launch("raster_blended", raster_non_opaque<false>, blocks_striding(blended * 32, 256, 4), 256,
+                       q, s, a);
         }
         launch_after("resolve_surface", resolve_surface, blocks, dim3(32, 8), q, s);
         return;

@@ -13,8 +13,8 @@ description fragment::configure(const configuration& with) {
     width_ = with.width;
     height_ = with.height;
     surface_ = with.settings->choice("output", "picture", {"picture", "surface"}) == "surface";
-    const bool own_materials = mesh_.layout.counts.material_count > 0;
-    if (own_materials && !surface_)
+    const bool has_materials = mesh_.layout.counts.material_count > 0;
+    if (has_materials && !surface_)
         throw config_error(fmt::format(
             "stage \"{}\": the mesh has full materials, which only a G-buffer shows: set output = "
             "\"surface\" here and add the stages light and post (pipelines/looks.toml), or remove "
@@ -26,7 +26,7 @@ description fragment::configure(const configuration& with) {
         layers_ = mesh_.layout.counts.blended_count > 0 ? most : 0;
     }
     if (surface_) appearance_ = appearance_from(*with.settings);
-    frame_format output = surface_ ? surface_format(width_, height_, mesh_.view, own_materials, layers_)
+    frame_format output = surface_ ? surface_format(width_, height_, mesh_.view, has_materials, layers_)
                                    : image_format(width_, height_);
     if (surface_ && mesh_.layout.counts.light_count > 0) {
         output.constants[lights_constant] = mesh_.layout.counts.light_count;

@@ -259,8 +259,8 @@ void mesh_source::fill_materials(std::byte* block, device::context& context, dev
     const mesh_materials& m = file_->materials;
     copy(layout_.materials, m.records);
     copy(layout_.details, m.details);
-    copy(layout_.other_indices, m.masked);
-    copy(layout_.other_indices + m.masked.size() * sizeof(u32), m.blended);
+    copy(layout_.non_opaque_indices, m.masked);
+    copy(layout_.non_opaque_indices + m.masked.size() * sizeof(u32), m.blended);
     copy(layout_.map_records, maps_.records());
     copy(layout_.lights, m.lights);
     if (maps_.texels() > 0) maps_.fill(reinterpret_cast<u32*>(place(layout_.maps)));

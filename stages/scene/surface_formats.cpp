@@ -36,7 +36,7 @@ start_view view_of(const frame_format& format) {
     return view;
 }
 
-ring::frame_format surface_format(u32 width, u32 height, const start_view& view, bool own_materials,
+ring::frame_format surface_format(u32 width, u32 height, const start_view& view, bool has_materials,
                                   u32 layers) {
     ring::frame_format format{kernels::surface_format,
                               {{"albedo", ring::element::u8_, {height, width, 4}, {}, 0},
@@ -44,7 +44,7 @@ ring::frame_format surface_format(u32 width, u32 height, const start_view& view,
                                {"material", ring::element::u8_, {height, width, 4}, {}, 0},
                                {"depth", ring::element::f32_, {height, width}, {}, 0}},
                               {}};
-    if (own_materials) format.planes.push_back({"emission", ring::element::u32_, {height, width}, {}, 0});
+    if (has_materials) format.planes.push_back({"emission", ring::element::u32_, {height, width}, {}, 0});
     if (layers > 0)
         format.planes.push_back(
             {"layers", ring::element::u32_, {height, width, layers, kernels::layer_words}, {}, 0});

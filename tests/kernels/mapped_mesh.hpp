@@ -132,9 +132,9 @@ inline mapped_mesh soup_with_materials(u32 triangles) {
             {65535, static_cast<u16>(9000 * (i % 7)), 40000, static_cast<u16>(65535 - 9000 * (i % 4))},
             {}};
     }
-    u32* const others = m.at<u32>(m.layout.other_indices);
+    u32* const non_opaque = m.at<u32>(m.layout.non_opaque_indices);
     for (u32 t = 0; t < counts.masked_count + counts.blended_count; ++t)
-        for (u32 k = 0; k < 3; ++k) others[3 * t + k] = 3 * (4 * t + 3) + k;
+        for (u32 k = 0; k < 3; ++k) non_opaque[3 * t + k] = 3 * (4 * t + 3) + k;
     texture_record* const records = m.at<texture_record>(m.layout.map_records);
     records[0] = first, records[1] = second;
     std::mt19937 random(12);

@@ -17,12 +17,13 @@ struct material_source {
     u64 all_ids;   ///< no id is greater
 };
 
-[[nodiscard]] CAROUSEL_HD_INLINE u32 other_triangles(const mesh_counts& c) {
+[[nodiscard]] CAROUSEL_HD_INLINE u32 non_opaque_count(const mesh_counts& c) {
     return c.masked_count + c.blended_count;
 }
 
 /// Instance and vertex numbers of a triangle, limited to valid ones. Ids of opaque triangles: instance *
-/// triangle_count + triangle; of others: id_limit + instance * other_triangles + triangle.
+/// triangle_count + triangle; of the triangles that are not opaque: id_limit + instance * non_opaque_count +
+/// triangle.
 struct triangle_place {
     u32 instance;
     u32 vertex[3];
@@ -30,11 +31,11 @@ struct triangle_place {
 [[nodiscard]] CAROUSEL_HD_INLINE triangle_place place_of(const material_source& s, u32 id) {
     const bool opaque = id < s.id_limit;
     const u32 at = opaque ? id : id - static_cast<u32>(s.id_limit);
-    const u32 count = opaque ? s.mesh.counts.triangle_count : other_triangles(s.mesh.counts);
+    const u32 count = opaque ? s.mesh.counts.triangle_count : non_opaque_count(s.mesh.counts);
     triangle_place p{};
     p.instance = at / count;
     const u32* const indices =
-        (opaque ? s.mesh.indices : s.mesh.other_indices) + static_cast<u64>(at - p.instance * count) * 3;
+        (opaque ? s.mesh.indices : s.mesh.non_opaque_indices) + static_cast<u64>(at - p.instance * count) * 3;
     for (u32 k = 0; k < 3; ++k) p.vertex[k] = indices[k] < s.mesh.counts.vertex_count ? indices[k] : 0U;
     return p;
 }
@@ -191,8 +192,9 @@ struct surface_values {
 };
 /// `tables`: as for tinted().
 template <typename Tables>
-[[nodiscard]] CAROUSEL_HD_INLINE surface_values own_surface_at(const material_source& s, const Tables& tables,
-                                                               u32 id, f32 px, f32 py) {
+[[nodiscard]] CAROUSEL_HD_INLINE surface_values material_surface_at(const material_source& s,
+                                                                    const Tables& tables, u32 id, f32 px,
+                                                                    f32 py) {
     const pixel_corners c = corners_at(s, id, px, py);
     const material_record& m = s.mesh.materials[c.material];
     surface_values out{};

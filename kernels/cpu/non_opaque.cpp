@@ -1,5 +1,5 @@
 // Finds the parts on the screen of triangles that are not opaque, and sorts them into tiles.
-#include "kernels/body/other_triangles.hpp"
+#include "kernels/body/non_opaque.hpp"
 
 #include "device/cpu/pool.hpp"
 #include "kernels/cpu/shade_entries.hpp"
@@ -16,23 +16,24 @@ void each_tile(const fragment_job& job, const body::pixel_box& box, const Use& u
 
 }  // namespace
 
-other_parts find_other_parts(device::cpu::pool& pool, const fragment_job& job, u32 first, u32 count) {
+non_opaque_parts find_non_opaque_parts(device::cpu::pool& pool, const fragment_job& job, u32 first,
+                                       u32 count) {
     const body::surface_job& surface = *job.surface;
-    const u32 others = body::other_triangles(job.mesh.counts),
+    const u32 per_instance = body::non_opaque_count(job.mesh.counts),
               instances = body::min_(job.in.counters->instance_count, job.in.max_instances);
     const u64 all = u64{instances} * count;
     constexpr u64 chunk = 1024;
     std::vector<std::vector<special_triangle>> found((all + chunk - 1) / chunk);
     pool.parallel_for(found.size(), 1, [&](u64 begin, u64 end, unsigned) {
         for (u64 i = begin * chunk; i < body::min_(end * chunk, all); ++i) {
-            const u32 id = static_cast<u32>(job.id_limit + i / count * others + first + i % count);
+            const u32 id = static_cast<u32>(job.id_limit + i / count * per_instance + first + i % count);
             const body::screen_parts parts = body::parts_of(surface, job.view, id);
             for (u32 k = 0; k < parts.count; ++k)
                 found[i / chunk].push_back(
                     {parts.part[k], id, body::box_of(parts.part[k], job.view.width, job.view.height)});
         }
     });
-    other_parts out;
+    non_opaque_parts out;
     for (const auto& each : found) out.parts.insert(out.parts.end(), each.begin(), each.end());
     out.begin.assign(u64{job.tiles_x} * job.tiles_y + 1, 0);
     for (const special_triangle& part : out.parts)

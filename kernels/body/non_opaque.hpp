@@ -3,7 +3,7 @@
 // They have no place in the list of the vertex stage: each one of each instance is set up here.
 
 #include "kernels/body/clip.hpp"
-#include "kernels/body/own_material.hpp"
+#include "kernels/body/material_surface.hpp"
 #include "kernels/body/setup.hpp"
 
 namespace carousel::kernels::body {
