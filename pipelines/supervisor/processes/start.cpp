@@ -79,6 +79,8 @@ void start_seat(process_table& t, seat& s) {
         return;
     }
     if (t.ending || t.paused || !t.memory_there || !may_start(t, s)) return;
+    // A rebuild may start a seat before its delay is over. A seat in backoff would ignore its process.
+    if (s.machine.state() == seat_state::backoff) s.machine.on(seat_event::due, now_ns());
     if (is_port(t, s)) {
         s.start_wanted = false;
         s.machine.on(seat_event::vacated, now_ns());

@@ -222,10 +222,7 @@ void supervise_seats(process_table& t, u64 now) {
             if (p->log.fd() >= 0) t.loop->forget(p->log.fd());
             return true;
         });
-        if (s->start_wanted && !s->now && now >= s->due_ns && !t.ending && !t.paused) {
-            if (s->machine.state() == seat_state::backoff) s->machine.on(seat_event::due, now);
-            start_seat(t, *s);
-        }
+        if (s->start_wanted && !s->now && now >= s->due_ns) start_seat(t, *s);
         keep_standby(t, *s, now);
         sample(t, *s, now);
     }

@@ -132,3 +132,15 @@ TEST_CASE("a run that continues after damage starts its last optional sink, not 
     CHECK(ring::group_word::of(ring::load(r.block->link[0].group_state[r.block->stage[1].input_group[0]]))
               .state == group_state::blocking);
 }
+
+TEST_CASE("a seat whose restart is delayed accepts the process that a rebuild starts") {
+    const run_with_optional_sinks r;
+    r.set(1, seat_state::backoff);
+    r.table->seats[1]->start_wanted = true;
+    r.table->paused = r.table->memory_there = true;
+    // No process is started in this test: all entries are taken.
+    for (shm::incarnation& e : r.block->entry)
+        e.identity.store(ring::entry_word{1, 1, 0, ring::entry_state::live}.pack());
+    resume_all(*r.table, false);
+    CHECK(r.table->seats[1]->machine.state() == seat_state::starting);
+}
