@@ -43,6 +43,8 @@ public:
         receiver_ = &by;
         stepped_ns_ = on_->now();
         expected_ = next;
+        // its predecessor may have died between the commit and the report of it
+        committed_ = std::max(committed_, next);
         in_ = std::make_unique<receiving_side>(hello_of("", durable_), token_, run_->run_id, sender_, next,
                                                buffers);
         return true;
@@ -58,6 +60,7 @@ public:
         if (ring_sequence != expected_) {
             if (done_below < ring_sequence) return false;
             in_->skip_to(ring_sequence);
+            committed_ = std::max(committed_, ring_sequence);
             expected_ = ring_sequence;
         }
         if (end_ && ring_sequence >= *end_) return true;

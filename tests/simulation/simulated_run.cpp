@@ -125,9 +125,9 @@ private:
     }
 
     void supervise() {
-        shm::unique_fd printed(::memfd_create("console", MFD_CLOEXEC));
+        printed_.reset(::memfd_create("console", MFD_CLOEXEC));
         {
-            console out(printed.get(), false, false);
+            console out(printed_.get(), false, false);
             run_extensions none;
             engine e(setup_, run_.run_id, "", 0, out, none);
             engine_ = &e;
@@ -136,15 +136,22 @@ private:
             check_words(e.control());
             engine_ = nullptr;
         }
-        char text[1 << 16];
-        const ssize_t got = ::pread(printed.get(), text, sizeof text, 0);
-        std::string line;
-        for (ssize_t k = 0; k < got; ++k) {
-            if (text[k] != '\n') {
-                line += text[k];
-                continue;
+        note_log();
+        printed_.reset();
+    }
+
+    /// Adds the lines that the supervisor has printed since the last call to the trace.
+    void note_log() {
+        char text[1 << 12];
+        ssize_t got = 0;
+        while (printed_ && (got = ::pread(printed_.get(), text, sizeof text, printed_to_)) > 0) {
+            printed_to_ += got;
+            for (ssize_t k = 0; k < got; ++k) {
+                if (text[k] != '\n')
+                    log_line_ += text[k];
+                else
+                    machine_.note("log: " + std::exchange(log_line_, ""));
             }
-            machine_.note("log: " + std::exchange(line, ""));
         }
     }
 
@@ -354,6 +361,7 @@ private:
     }
     void watch() {
         if (supervisor_->over) return;
+        note_log();
         if (run_.commits != seen_commits_ || engine_ == nullptr || is_withheld()) {
             seen_commits_ = run_.commits;
             moved_ns_ = machine_.now();
@@ -393,6 +401,10 @@ private:
                 const u64 from = ledger ? ledger->first_undelivered(first) : first;
                 frames.erase(frames.lower_bound(from), frames.end());
             }
+            // Frames that a reader had before it was absent may be made again and pass it by.
+            for (auto& [stage, all] : run_.attendances)
+                for (observed_run::attendance& a : all)
+                    if (!a.present) a.last = std::min(a.last, first);
         }
         seen_block_ = &engine_->control();
     }
@@ -483,6 +495,9 @@ private:
     observed_run run_;
     simulated_run_result result_;
     std::set<int> before_, clients_;  ///< clients_: connections of commands without an answer yet
+    shm::unique_fd printed_;          ///< what the supervisor prints
+    off_t printed_to_ = 0;
+    std::string log_line_;
     fiber* supervisor_ = nullptr;
     engine* engine_ = nullptr;
     std::optional<run_outcome> outcome_;
