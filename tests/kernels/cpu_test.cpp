@@ -48,7 +48,8 @@ TEST_CASE("One thread and three give the same pictures, and so does every repeat
             a.scene.shading = b.scene.shading = mode;
             const std::vector<u32> picture = a.render(11);
             CAPTURE(static_cast<int>(shape), mode);
-            for (u32 repeat = 0; repeat < 3; ++repeat) REQUIRE(differences(b.render(11), picture) == 0);
+            for (u32 repeat = 0; repeat < (sanitized ? 1 : 3); ++repeat)
+                REQUIRE(differences(b.render(11), picture) == 0);
         }
     }
 }
@@ -114,7 +115,8 @@ TEST_CASE("Wireframe is lines over a darker picture, in every tier alike, and th
 
 TEST_CASE("Odd sizes: every pixel from 1x1 to 3840x2160 is written, by every tier alike") {
     backend on = open_backend(device::device_kind::cpu, 2);
-    for (const auto& [w, h] : {std::array{1U, 1U}, {7U, 5U}, {64U, 32U}, {65U, 33U}, {3840U, 2160U}}) {
+    const std::array largest = sanitized ? std::array{961U, 541U} : std::array{3840U, 2160U};
+    for (const auto& [w, h] : {std::array{1U, 1U}, {7U, 5U}, {64U, 32U}, {65U, 33U}, largest}) {
         chain c(*on.context, *on.queue, {mesh_shape::torus_knots, 5000, w, h, 1});
         const std::vector<u32> picture = c.render(1);
         CAPTURE(w, h);
