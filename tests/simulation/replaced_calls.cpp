@@ -141,7 +141,7 @@ int __wrap_waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
     simulated_process* const p =
         m != nullptr && static_cast<int>(type) == P_PIDFD ? m->by_pidfd(static_cast<int>(id)) : nullptr;
     if (p == nullptr) return __real_waitid(type, id, info, options);
-    if (p->reaped) {
+    if (p->reaped || p->orphan) {
         errno = ECHILD;
         return -1;
     }

@@ -1,12 +1,15 @@
 #include "simulated_machine.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -29,6 +32,16 @@ ino_t inode_of(int fd) noexcept {
 }
 
 }  // namespace
+
+std::set<int> open_descriptors() {
+    std::set<int> all;
+    DIR* const folder = ::opendir("/proc/self/fd");
+    while (const dirent* each = ::readdir(folder))
+        if (each->d_name[0] != '.' && std::atoi(each->d_name) != ::dirfd(folder))
+            all.insert(std::atoi(each->d_name));
+    ::closedir(folder);
+    return all;
+}
 
 machine::machine(u64 seed) : dice_(seed) { the_machine = this; }
 
@@ -70,42 +83,75 @@ void machine::enter(unsigned high, unsigned low) {
 }
 
 void machine::resume(fiber& f) {
+    if (supervisors_may_die) others_ = open_descriptors();
     running_ = &f;
     ::swapcontext(&scheduler_, &f.context);
     running_ = nullptr;
+    if (supervisors_may_die) {
+        std::set<int> own;
+        for (const int fd : open_descriptors())
+            if (others_.count(fd) == 0 || f.descriptors.count(fd) > 0) own.insert(fd);
+        for (const auto& [pid, p] : processes_) own.erase(p->pidfd), own.erase(p->death);
+        f.descriptors = std::move(own);
+    }
+    if (f.dead) return bury(f, std::exchange(died_at_, ""));
+    if (f.over) std::erase(fibers_, &f);
+}
+
+void machine::reach(const std::string& point) {
+    if (running_ == nullptr || running_->dies_in == 0 || --running_->dies_in > 0) return;
+    died_at_ = point;
+    fiber& f = *running_;
+    f.dead = true;
+    ::swapcontext(&f.context, &scheduler_);
+}
+
+// A stopped child whose parent has died is continued: its process group has become an orphan.
+void machine::bury(fiber& f, const std::string& point) {
+    f.dead = true;
+    std::erase(fibers_, &f);
+    note("the supervisor dies" + (point.empty() ? "" : " at " + point));
+    for (const int fd : f.descriptors) ::close(fd);
+    f.descriptors.clear();
+    for (auto& [pid, p] : processes_) {
+        if (p->elsewhere || p->orphan) continue;
+        p->orphan = true;
+        p->reaped = p->reaped || p->ended;
+        if (p->stopped) (void)signal(*p, SIGCONT);
+    }
+    if (died) died(f, point);
 }
 
 void machine::tick() {
-    if (supervisor_ != nullptr && supervisor_->timer >= 0) {
-        const u64 one = 1;
-        (void)!::write(supervisor_->timer, &one, sizeof one);
-        touch();
-    }
+    const u64 one = 1;
+    for (const fiber* f : fibers_)
+        if (f->timer >= 0) (void)!::write(f->timer, &one, sizeof one);
+    touch();
     after(tick_ns, [this] { tick(); });
 }
 
-bool machine::run(fiber& f, u64 limit_ns) {
-    if (!f.stack) {
-        f.stack = std::make_unique<char[]>(stack_bytes);
-        ::getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack.get();
-        f.context.uc_stack.ss_size = stack_bytes;
-        f.context.uc_link = nullptr;
-        const u64 at = reinterpret_cast<u64>(&f);
-        ::makecontext(&f.context, reinterpret_cast<void (*)()>(&machine::enter), 2,
-                      static_cast<unsigned>(at >> 32U), static_cast<unsigned>(at));
-        if (supervisor_ == nullptr) after(tick_ns, [this] { tick(); });
-        supervisor_ = &f;
-        resume(f);
-    }
-    while (!f.over && now_ < limit_ns) {
-        if (now_ >= f.stopped_until_ns) {
-            const bool is_due =
-                now_ >= f.wakes_at_ns || (std::exchange(touched_, false) && (!f.is_ready || f.is_ready()));
-            if (is_due) {
-                resume(f);
-                continue;
-            }
+void machine::start(fiber& f) {
+    f.stack = std::make_unique<char[]>(stack_bytes);
+    ::getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.get();
+    f.context.uc_stack.ss_size = stack_bytes;
+    f.context.uc_link = nullptr;
+    const u64 at = reinterpret_cast<u64>(&f);
+    ::makecontext(&f.context, reinterpret_cast<void (*)()>(&machine::enter), 2,
+                  static_cast<unsigned>(at >> 32U), static_cast<unsigned>(at));
+    if (!std::exchange(ticks_, true)) after(tick_ns, [this] { tick(); });
+    fibers_.push_back(&f);
+}
+
+bool machine::run(const std::function<bool()>& is_over, u64 limit_ns) {
+    const auto is_due = [this](fiber* f) {
+        return now_ >= f->stopped_until_ns && (now_ >= f->wakes_at_ns || (std::exchange(f->touched, false) &&
+                                                                          (!f->is_ready || f->is_ready())));
+    };
+    while (!is_over() && now_ < limit_ns) {
+        if (const auto due = std::find_if(fibers_.begin(), fibers_.end(), is_due); due != fibers_.end()) {
+            resume(**due);
+            continue;
         }
         if (events_.empty()) return false;
         const auto next = events_.begin();
@@ -114,7 +160,7 @@ bool machine::run(fiber& f, u64 limit_ns) {
         events_.erase(next);
         event();
     }
-    return f.over;
+    return is_over();
 }
 
 void machine::wait(u64 until_ns, std::function<bool()> ready) {
@@ -221,11 +267,16 @@ void machine::exit(simulated_process& p, int exit_code, int signal) {
          (signal != 0 ? " dies by signal " + std::to_string(signal)
                       : " exits with code " + std::to_string(exit_code)));
     p.runs->ends();
+    if (supervisors_may_die &&
+        running_ != nullptr) {  // a number that it has closed may become the supervisor's
+        const std::set<int> open = open_descriptors();
+        std::erase_if(others_, [&](int fd) { return open.count(fd) == 0; });
+    }
     touch();
     after(teardown_ns[0] + below(teardown_ns[1] - teardown_ns[0]), [this, &p] {
         p.runs->is_gone();
         p.ended = true;
-        p.reaped = p.elsewhere;
+        p.reaped = p.elsewhere || p.orphan;
         (void)!::write(p.death, "x", 1);
         touch();
     });

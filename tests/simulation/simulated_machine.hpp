@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct simulated_process {
     bool ended = false;          ///< a zombie
     bool reaped = false;
     bool elsewhere = false;  ///< not a child of the supervisor
+    bool orphan = false;     ///< a child of a supervisor that has died
     int exit_code = 0, signal = 0;
     u64 steps = 0;  ///< number of the step that is due; an older step is ignored
     std::unique_ptr<program> runs;
@@ -56,13 +58,20 @@ struct fiber {
     ucontext_t context{};
     std::unique_ptr<char[]> stack;
     std::function<void()> body;
-    bool over = false;
+    bool over = false;    ///< its body has returned
+    bool dead = false;    ///< killed
+    bool touched = true;  ///< its descriptors may have become ready
+    u32 dies_in = 0;      ///< dies at the crash point that it reaches as the n-th from now on; 0: at none
+    std::set<int> descriptors;  ///< that it has opened; only if the machine traces descriptors
     std::string error;
     u64 stopped_until_ns = 0;        ///< SIGSTOP
     u64 wakes_at_ns = 0;             ///< deadline of its present wait
     std::function<bool()> is_ready;  ///< true if the present wait is over
     int timer = -1;
 };
+
+/// The descriptors of this process.
+std::set<int> open_descriptors();
 
 class machine {
 public:
@@ -79,10 +88,24 @@ public:
     void at(u64 when, std::function<void()> event);
     void after(u64 ns, std::function<void()> event) { at(now_ + ns, std::move(event)); }
     [[nodiscard]] u64 below(u64 n) { return dice_() % n; }
-    /// Runs until the supervisor has ended, or until `limit_ns`. Returns true if it has ended.
-    bool run(fiber& supervisor, u64 limit_ns);
-    /// A descriptor may have become ready: the waiting supervisor checks its descriptors.
-    void touch() noexcept { touched_ = true; }
+    /// Starts a supervisor. `f` is not moved as long as this object exists.
+    void start(fiber& f);
+    /// Runs until `is_over`, or until `limit_ns`. Returns true if it is over.
+    bool run(const std::function<bool()>& is_over, u64 limit_ns);
+    /// A descriptor may have become ready: the waiting supervisors check their descriptors.
+    void touch() noexcept {
+        for (fiber* f : fibers_) f->touched = true;
+    }
+
+    // ---- the death of a supervisor
+    /// Traces the descriptors of the supervisors, which kill() closes.
+    bool supervisors_may_die = false;
+    /// Called after a supervisor has died, with its last crash point ("": none).
+    std::function<void(fiber&, const std::string&)> died;
+    /// As SIGKILL: its descriptors are closed, and its children have no parent any more.
+    void kill(fiber& f) { bury(f, ""); }
+    /// To be called at each crash point.
+    void reach(const std::string& point);
 
     // ---- processes
     /// Makes the program of a process from its environment.
@@ -135,6 +158,7 @@ private:
     void schedule(simulated_process& p, u64 after_ns);
     simulated_process& make_process(const std::vector<std::string>& environment, bool elsewhere);
     void resume(fiber& f);
+    void bury(fiber& f, const std::string& point);
     void tick();
     static void enter(unsigned high, unsigned low);
 
@@ -144,9 +168,12 @@ private:
     std::map<i32, std::unique_ptr<simulated_process>> processes_;
     std::map<ino_t, i32> pid_of_pidfd_;
     i32 next_pid_ = 5'000'000, pid_ = 0;  ///< above every pid of the real machine
-    fiber *running_ = nullptr, *supervisor_ = nullptr;
+    std::vector<fiber*> fibers_;          ///< of supervisors that are alive
+    fiber* running_ = nullptr;
+    std::set<int> others_;  ///< descriptors that were open when the running supervisor was resumed
+    bool ticks_ = false;
+    std::string died_at_;
     ucontext_t scheduler_{};
-    bool touched_ = true;
     std::deque<std::string> trace_;
     u64 trace_hash_ = 0xcbf2'9ce4'8422'2325ULL;
 };

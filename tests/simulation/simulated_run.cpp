@@ -1,6 +1,5 @@
 #include "simulated_run.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -10,16 +9,21 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <set>
 
 #include "control/request_message.hpp"
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/json.hpp"
 #include "ledger/ledger.hpp"
 #include "os/console.hpp"
 #include "ring/link.hpp"
 #include "run/directory.hpp"
+#include "runs/run_lock.hpp"
+#include "shm/runtime_folder.hpp"
 #include "simulated_plan.hpp"
 #include "simulated_stage.hpp"
 #include "supervisor/engine/engine.hpp"
@@ -31,26 +35,15 @@ namespace {
 using namespace carousel::supervisor;
 
 constexpr const char* fault_names[simulated_faults] = {
-    "kill",    "crash", "exit",         "hang",      "stop",       "pause",
-    "restart", "down",  "kill command", "full disk", "no process", "stop supervisor",
-    "rebuild", "fail",  "leave",        "lose"};
+    "kill",    "crash", "exit",         "hang",      "stop",           "pause",
+    "restart", "down",  "kill command", "full disk", "no process",     "stop supervisor",
+    "rebuild", "fail",  "leave",        "lose",      "kill supervisor"};
 
 /// Time within which a frame advances while nothing is withheld: a frame that hangs is found after
 /// frame_timeout_ms, a stage that has delivered nothing is restarted after up to 5 s, and a start takes 0.2
 /// s.
 constexpr u64 longest_quiet_ns = 9 * ns_per_s;
 constexpr u64 longest_end_ns = 60 * ns_per_s, longest_run_ns = 80 * ns_per_s;
-
-/// The descriptors of this process.
-std::set<int> open_descriptors() {
-    std::set<int> all;
-    DIR* const folder = ::opendir("/proc/self/fd");
-    while (const dirent* each = ::readdir(folder))
-        if (each->d_name[0] != '.' && std::atoi(each->d_name) != ::dirfd(folder))
-            all.insert(std::atoi(each->d_name));
-    ::closedir(folder);
-    return all;
-}
 
 class simulated_history {
 public:
@@ -76,6 +69,12 @@ public:
             machine_.after(machine_.below(run_.over ? 30 * ns_per_ms : 800 * ns_per_ms),
                            [this, stage] { open_port(stage); });
         };
+        const bool ports = std::any_of(setup_.stages.begin(), setup_.stages.end(),
+                                       [](const stage_setup& st) { return st.spec.is_port(); });
+        // What is received without release = "durable" is lost with the last process.
+        takes_over_ = machine_.below(3) == 0 && !ports && !(run_.link && !run_.link->is_durable());
+        machine_.supervisors_may_die = takes_over_;
+        machine_.died = [this](fiber& f, const std::string&) { supervisor_died(f); };
         machine_.load = [this](simulated_process& p, const std::vector<std::string>& environment) {
             return std::make_unique<simulated_stage>(run_, p, environment);
         };
@@ -92,10 +91,9 @@ public:
 private:
     void run_all() {
         make_log_folder(setup_.directory);
+        printed_.reset(::memfd_create("console", MFD_CLOEXEC));
         before_ = open_descriptors();
-        fiber supervisor;
-        supervisor.body = [&] { supervise(); };
-        supervisor_ = &supervisor;
+        start_supervisor(true);
         moved_ns_ = machine_.now();
         faults_end_ns_ = machine_.now() + (1 + machine_.below(5)) * ns_per_s;
         machine_.after(50 * ns_per_ms + machine_.below(200 * ns_per_ms), [this] { next_fault(); });
@@ -104,10 +102,18 @@ private:
             if (st.spec.is_port())
                 machine_.after(machine_.below(ns_per_s), [this, name = st.spec.name] { open_port(name); });
         machine_.at(faults_end_ns_, [this] { give_back_everything(); });
-        if (!machine_.run(supervisor, machine_.now() + longest_run_ns))
+        if (takes_over_)
+            set_crash_hook([this](crash_point point) { machine_.reach(std::string(name_of(point))); });
+        if (!machine_.run([this] { return is_over(); }, machine_.now() + longest_run_ns))
             run_.violated("the run has not ended");
-        if (!supervisor.error.empty()) run_.violated("the supervisor has failed: " + supervisor.error);
-        if (supervisor.over) judge();
+        if (lost_)
+            (void)machine_.run([this] { return any_process(false) == nullptr; },
+                               machine_.now() + longest_end_ns);
+        set_crash_hook({});
+        for (const auto& f : supervisors_)
+            if (!f->error.empty()) run_.violated("the supervisor has failed: " + f->error);
+        note_log();
+        if (outcome_ || lost_) judge();
         if (run_.link) {
             ++result_.links;
             machine_.note("link: " + run_.link->text());
@@ -124,20 +130,63 @@ private:
         result_.disk_waits = run_.disk_waits;
     }
 
-    void supervise() {
-        printed_.reset(::memfd_create("console", MFD_CLOEXEC));
-        {
-            console out(printed_.get(), false, false);
-            run_extensions none;
-            engine e(setup_, run_.run_id, "", 0, out, none);
-            engine_ = &e;
-            outcome_ = e.run();
-            out.flush();
-            check_words(e.control());
-            engine_ = nullptr;
+    // ---- supervisors
+
+    [[nodiscard]] bool is_over() const {
+        return outcome_ || lost_ || std::any_of(supervisors_.begin(), supervisors_.end(), [](const auto& f) {
+                   return !f->error.empty();
+               });
+    }
+    void start_supervisor(bool first) {
+        supervisors_.push_back(std::make_unique<fiber>());
+        fiber& f = *supervisors_.back();
+        f.body = [this, &f, first] { supervise(f, first); };
+        if (supervisor_ == nullptr || supervisor_->dead) supervisor_ = &f;
+        machine_.start(f);
+    }
+    /// As run_once() (engine/run.cpp): the folder's lock first, then the run that it finds.
+    void supervise(fiber& self, bool first) {
+        shm::unique_fd lock;
+        for (const u64 until = machine_.now() + 2 * ns_per_s;;) {
+            lock = shm::lead_folder(setup_.directory, shm::absent_lock::create);
+            if (lock) break;
+            if (machine_.now() >= until || is_over()) {
+                ++result_.refused;
+                return machine_.note("a second supervisor is refused");
+            }
+            ::usleep(20'000);
         }
-        note_log();
-        printed_.reset();
+        if (is_over()) return;
+        supervisor_ = &self;
+        if (!first && living_processes(run_.run_id) == 0) {
+            machine_.note("the run is lost: none of its processes is left");
+            ++result_.lost_runs;
+            shm::segment::remove(run_.run_id);
+            lost_ = true;
+            return;
+        }
+        console out(printed_.get(), false, false);
+        run_extensions none;
+        engine e(setup_, run_.run_id, "", 0, out, none,
+                 first ? engine::beginning::fresh : engine::beginning::adopt);
+        result_.takeovers += first ? 0 : 1;
+        engine_ = &e;
+        const run_outcome o = e.run();
+        out.flush();
+        for (const auto& s : e.seats().seats)
+            if (s->machine.state() == seat_state::failed) run_.is_absent(setup_.stages[s->stage].spec.name);
+        check_words(e.control(), o);
+        engine_ = nullptr;
+        outcome_ = o;
+    }
+    void supervisor_died(const fiber& f) {
+        if (&f != supervisor_) return;  // one that waits for the lock
+        if (engine_ != nullptr)         // what the kernel unmaps; the rest of its heap is leaked
+            ::munmap(const_cast<shm::control_block*>(&engine_->control()), sizeof(shm::control_block));
+        engine_ = nullptr;
+        const u64 after = machine_.below(machine_.below(2) == 0 ? 100 * ns_per_ms : 1500 * ns_per_ms);
+        for (u64 k = machine_.below(4) == 0 ? 2 : 1; k > 0; --k)
+            machine_.after(after, [this] { start_supervisor(false); });
     }
 
     /// Adds the lines that the supervisor has printed since the last call to the trace.
@@ -158,8 +207,8 @@ private:
     // ---- faults
 
     void next_fault() {
-        if (machine_.now() >= faults_end_ns_ || supervisor_->over) return;
-        if (engine_ != nullptr) begin_fault(any_fault());
+        if (machine_.now() >= faults_end_ns_ || is_over()) return;
+        begin_fault(any_fault());
         machine_.after(
             10 * ns_per_ms + machine_.below(machine_.below(3) == 0 ? 1500 * ns_per_ms : 200 * ns_per_ms),
             [this] { next_fault(); });
@@ -169,6 +218,7 @@ private:
     simulated_fault any_fault() {
         const auto any = static_cast<simulated_fault>(machine_.below(simulated_faults));
         if (machine_.below(3) != 0) return any;
+        if (takes_over_) return simulated_fault::kill_supervisor;
         for (const stage_setup& st : setup_.stages) {
             if (st.spec.optional) return simulated_fault::fail;
             if (st.spec.is_port()) return simulated_fault::leave;
@@ -181,7 +231,7 @@ private:
         return k;
     }
     void open_port(const std::string& name) {
-        if (supervisor_->over) return;
+        if (is_over()) return;
         ++result_.programs;
         std::vector<std::string> words{"CAROUSEL_STAGE=" + name};
         if (setup_.stages[stage_number(name)].spec.inputs.empty()) words.push_back("CAROUSEL_WRITES=1");
@@ -205,14 +255,19 @@ private:
     void begin_fault(simulated_fault f) {
         if ((options_.faults >> static_cast<u32>(f) & 1U) == 0) return;
         using enum simulated_fault;
+        const bool of_process = f <= stop || f == full_disk || f == no_process || f == leave || f == lose;
+        if (engine_ == nullptr && !of_process) return;
         simulated_process* const p = any_process(f == simulated_fault::leave);
-        const seat& s = f == simulated_fault::fail ? optional_seat() : any_seat();
+        const seat* const s = engine_ == nullptr           ? nullptr
+                              : f == simulated_fault::fail ? &optional_seat()
+                                                           : &any_seat();
         const u64 span =
             50 * ns_per_ms + machine_.below(machine_.below(2) == 0 ? 300 * ns_per_ms : 2500 * ns_per_ms);
         const bool own = f == crash || f == exit || f == hang;
         if ((f <= stop && p == nullptr) || (own && !stage(*p).has_committed())) return;
-        if ((f == fail && !setup_.stages[s.stage].spec.optional) ||
-            (f == leave && (p == nullptr || !stage(*p).is_port())) || (f == lose && !run_.link))
+        if ((f == fail && !setup_.stages[s->stage].spec.optional) ||
+            (f == leave && (p == nullptr || !stage(*p).is_port())) || (f == lose && !run_.link) ||
+            (f == kill_supervisor && !takes_over_))
             return;
         // A rebuild forgets no frame, but a run that is rebuilt three times without a frame in between ends,
         // as does a run with a port. What it receives without release = "durable" can't be sent again.
@@ -225,7 +280,7 @@ private:
         ++result_.faults_of[static_cast<u8>(f)];
         machine_.note(std::string("fault: ") + fault_names[static_cast<u8>(f)] +
                       (f <= stop || f == leave          ? " pid " + std::to_string(p->pid)
-                       : f <= kill_command || f == fail ? " " + s.label
+                       : f <= kill_command || f == fail ? " " + s->label
                                                         : "") +
                       " for " + std::to_string(span / ns_per_ms) + " ms");
         switch (f) {
@@ -248,18 +303,18 @@ private:
                 machine_.after(span, [this, p] { (void)machine_.signal(*p, SIGCONT); });
                 break;
             case pause:
-                send_order(run::seat_order::stop, s.label);
-                machine_.after(span, [this, label = s.label] { send_order(run::seat_order::cont, label); });
+                send_order(run::seat_order::stop, s->label);
+                machine_.after(span, [this, label = s->label] { send_order(run::seat_order::cont, label); });
                 break;
             case restart:
-                send_order(run::seat_order::restart, s.label);
+                send_order(run::seat_order::restart, s->label);
                 break;
             case down:
-                send_order(run::seat_order::down, s.label);
-                machine_.after(span, [this, label = s.label] { send_order(run::seat_order::up, label); });
+                send_order(run::seat_order::down, s->label);
+                machine_.after(span, [this, label = s->label] { send_order(run::seat_order::up, label); });
                 break;
             case kill_command:
-                send(run::kill_request{s.label, machine_.below(2) == 0 ? SIGKILL : SIGSEGV});
+                send(run::kill_request{s->label, machine_.below(2) == 0 ? SIGKILL : SIGSEGV});
                 break;
             case full_disk:
                 machine_.disk_full = true;
@@ -276,13 +331,19 @@ private:
                 send(run::rebuild_request{});
                 break;
             case fail:
-                run_.broken.insert(setup_.stages[s.stage].spec.name);
+                run_.broken.insert(setup_.stages[s->stage].spec.name);
                 break;
             case leave:
                 stage(*p).leave();
                 break;
             case lose:
                 run_.link->lose(span);
+                break;
+            case kill_supervisor:
+                if (machine_.below(3) == 0)
+                    machine_.kill(*supervisor_);
+                else
+                    supervisor_->dies_in = 1 + static_cast<u32>(machine_.below(30));
                 break;
         }
     }
@@ -324,20 +385,21 @@ private:
         run_.over = true;
         machine_.disk_full = machine_.no_process_left = false;
         run_.broken.clear();
+        for (const auto& f : supervisors_) f->dies_in = 0;
         machine_.after(ns_per_s, [this] { resume_seats(); });
         machine_.after(longest_end_ns, [this] {
-            if (!supervisor_->over) run_.violated("the run does not end after the last fault: " + why());
+            if (!is_over()) run_.violated("the run does not end after the last fault: " + why());
         });
     }
     // Repeated, because a command may be refused while its seat changes.
     void resume_seats() {
+        machine_.after(ns_per_s, [this] { resume_seats(); });
         if (engine_ == nullptr) return;
         for (const auto& s : engine_->seats().seats) {
             if (s->machine.paused() || s->machine.state() == seat_state::stopped)
                 send_order(run::seat_order::cont, s->label);
             if (s->machine.state() == seat_state::down) send_order(run::seat_order::up, s->label);
         }
-        machine_.after(ns_per_s, [this] { resume_seats(); });
     }
 
     // ---- the liveness oracle
@@ -360,7 +422,7 @@ private:
         return text + std::to_string(run_.commits) + " commits";
     }
     void watch() {
-        if (supervisor_->over) return;
+        if (is_over()) return;
         note_log();
         if (run_.commits != seen_commits_ || engine_ == nullptr || is_withheld()) {
             seen_commits_ = run_.commits;
@@ -390,8 +452,8 @@ private:
     /// After a rebuild a sink gets the frames that its ledger lacks: again, if it was ahead of what the rings
     /// hold.
     void notice_rebuild() {
-        if (engine_ == nullptr || &engine_->control() == seen_block_) return;
-        if (seen_block_ != nullptr) {
+        if (engine_ == nullptr || engine_->control().created_ns == seen_block_) return;
+        if (seen_block_ != 0) {
             const u64 first = engine_->control().first_ring_sequence;
             machine_.note("rebuilt from frame " + std::to_string(first) + " on");
             ++result_.rebuilds;
@@ -404,15 +466,20 @@ private:
             // Frames that a reader had before it was absent may be made again and pass it by.
             for (auto& [stage, all] : run_.attendances)
                 for (observed_run::attendance& a : all)
-                    if (!a.present) a.last = std::min(a.last, first);
+                    if (!a.present)
+                        a.last = std::min(a.last, first);
+                    else  // before the first frame that it was promised, a rebuild may take frames from it
+                        a.from =
+                            telemetry::frame_claims::load(telemetry::ledger_path(setup_.directory, stage))
+                                .first_from(a.from);
         }
-        seen_block_ = &engine_->control();
+        seen_block_ = engine_->control().created_ns;
     }
 
     // ---- the safety oracles
 
-    void check_words(const shm::control_block& c) {
-        if (!outcome_ || !outcome_->complete) return;
+    void check_words(const shm::control_block& c, const run_outcome& o) {
+        if (!o.complete) return;
         for (u32 k = 0; k < c.links; ++k)
             for (u32 slot = 0; slot < c.link[k].slots; ++slot) {
                 const ring::slot_word w = ring::slot_word::of(ring::load(c.link[k].slot[slot]));
@@ -423,7 +490,14 @@ private:
     }
 
     void judge() {
-        const run_outcome& o = *outcome_;
+        if (outcome_) judge_outcome(*outcome_);
+        for (const auto& [pid, p] : machine_.processes())
+            if (!p->reaped && !p->elsewhere && !(lost_ && p->exiting))
+                run_.violated("leaked: pid " + std::to_string(pid) + " is not reaped");
+        if (shm::segment::exists(run_.run_id)) run_.violated("leaked: the control block");
+        judge_descriptors();
+    }
+    void judge_outcome(const run_outcome& o) {
         machine_.note("ends with exit code " + std::to_string(o.exit_code) + ": " + o.ending +
                       ", before frame " + std::to_string(o.end));
         if (!o.complete || o.exit_code != 0) run_.violated("the run fails: " + o.ending);
@@ -444,11 +518,6 @@ private:
                     run_.violated("beyond: " + st.spec.name + " has frame " + std::to_string(frame));
             judge_ledger(st.spec.name, end);
         }
-        for (const auto& [pid, p] : machine_.processes())
-            if (!p->reaped && !p->elsewhere)
-                run_.violated("leaked: pid " + std::to_string(pid) + " is not reaped");
-        if (shm::segment::exists(run_.run_id)) run_.violated("leaked: the control block");
-        judge_descriptors();
     }
 
     /// A reader that frames may pass by misses none while it reads.
@@ -483,9 +552,15 @@ private:
         for (const int fd : clients_) ::close(fd);
         for (const auto& [pid, p] : machine_.processes())
             if (p->elsewhere) p->runs->ends();
-        for (const int fd : open_descriptors())
-            if (before_.count(fd) == 0 && simulated.count(fd) == 0) ++leaked;
-        if (leaked > 0) run_.violated("leaked: " + std::to_string(leaked) + " descriptors");
+        std::string what;
+        for (const int fd : open_descriptors()) {
+            if (before_.count(fd) > 0 || simulated.count(fd) > 0) continue;
+            ++leaked;
+            char name[64] = {};
+            (void)!::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), name, sizeof name - 1);
+            what += (what.empty() ? "" : ", ") + std::string(name, std::strcspn(name, "0123456789"));
+        }
+        if (leaked > 0) run_.violated("leaked: " + std::to_string(leaked) + " descriptors (" + what + ")");
     }
 
     simulated_run_options options_;
@@ -498,12 +573,14 @@ private:
     shm::unique_fd printed_;          ///< what the supervisor prints
     off_t printed_to_ = 0;
     std::string log_line_;
-    fiber* supervisor_ = nullptr;
+    std::vector<std::unique_ptr<fiber>> supervisors_;
+    fiber* supervisor_ = nullptr;  ///< the one that holds the lock, or held it last
     engine* engine_ = nullptr;
+    bool takes_over_ = false, lost_ = false;
     std::optional<run_outcome> outcome_;
     u64 faults_end_ns_ = 0, seen_commits_ = 0, moved_ns_ = 0, rebuilds_ = 0;
     bool reported_ = false;
-    const shm::control_block* seen_block_ = nullptr;
+    u64 seen_block_ = 0;  ///< when the last block was created
 };
 
 }  // namespace

@@ -5,6 +5,10 @@
 //
 // The programs of ports are attached by the simulation: one leaves or is killed, another one follows.
 //
+// A supervisor may die, also between two of its steps (crash_point.hpp). Its processes continue, and the next
+// supervisor takes the run over; of two that start at once, one is refused. If no process is left, the run is
+// lost, and only what it leaks is judged.
+//
 // Oracles. Safety: no frame is lost, repeated or torn, no process, descriptor, slot or entry is leaked.
 // Liveness: frames advance within a bound of simulated time, unless the simulation itself withholds something
 // (a paused stage, a full disk, ...), and the run ends with exit code 0 after the last fault.
@@ -35,8 +39,9 @@ enum class simulated_fault : u8 {
     fail,             ///< processes of an optional stage can't start, so it fails; `carousel up STAGE` later
     leave,            ///< the program of a port leaves
     lose,             ///< messages of the other host are lost, or its sender dies
+    kill_supervisor,  ///< SIGKILL of the supervisor, at once or at a crash point; another one follows, or two
 };
-inline constexpr u8 simulated_faults = 16;
+inline constexpr u8 simulated_faults = 17;
 
 struct simulated_run_options {
     u64 seed = 1;
@@ -50,7 +55,8 @@ struct simulated_run_result {
     u64 trace_hash = 0;
     std::string plan;  ///< what the seed has chosen
     u64 simulated_ns = 0, commits = 0, helped = 0, faults = 0, processes = 0, standbys = 0, tombstones = 0,
-        disk_waits = 0, rebuilds = 0, programs = 0, returns = 0, links = 0;
+        disk_waits = 0, rebuilds = 0, programs = 0, returns = 0, links = 0, takeovers = 0, refused = 0,
+        lost_runs = 0;
     u32 faults_of[simulated_faults] = {};
     /// The seed, the plan, the violations and the end of the trace.
     [[nodiscard]] std::string text(std::size_t lines = 40) const;

@@ -25,6 +25,7 @@
 namespace carousel::test {
 namespace {
 
+constexpr u64 watch_every_ns = 20 * ns_per_ms, return_every_ns = 5 * ns_per_ms;
 constexpr u64 poll_ns = 4 * ns_per_ms, beat_every_ns = 50 * ns_per_ms, retry_ns = 100 * ns_per_ms;
 
 std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
@@ -84,6 +85,7 @@ void simulated_stage::ends() noexcept {
     helper_.reset();
     ledger_.reset();
     joined_.reset();
+    fds_.clear();
 }
 
 // What its device had begun lands at the latest now, or never. An event that has not fired never fires.
@@ -121,6 +123,8 @@ u64 simulated_stage::step() {
         die(exit_code::no_device);
         return 0;
     }
+    if (joined_ && !port_) watch_supervisor();
+    if (process_->exiting) return 0;
     if (joined_ && now_ns() >= beat_ns_) {
         session::beat(entry(), block().stage[block().seat[incarnation_.seat].stage].counters);
         beat_ns_ = now_ns() + beat_every_ns;
@@ -155,7 +159,7 @@ u64 simulated_stage::step() {
 
 // ---- its start
 
-void simulated_stage::connect() {
+bool simulated_stage::open_socket() {
     socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockaddr_un own{}, to{};
     own.sun_family = to.sun_family = AF_UNIX;
@@ -168,6 +172,15 @@ void simulated_stage::connect() {
     if (::bind(socket_, reinterpret_cast<sockaddr*>(&own), length) != 0 ||
         ::connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) {
         ::close(std::exchange(socket_, -1));
+        return false;
+    }
+    return true;
+}
+
+void simulated_stage::connect() {
+    if (!open_socket()) {
+        // as attach(): a process that its supervisor has started does not wait for another one
+        if (!port_ && (errno == ECONNREFUSED || errno == ENOENT)) die(exit_code::supervisor_gone);
         return;
     }
     run::hello_message hello;
@@ -200,6 +213,7 @@ void simulated_stage::receive_answer() {
         return die(exit_code::revoked);
     }
     standby_ = answer.value("standby", false);
+    if (!port_) kept_ = answer.at("kept").dump(), fds_ = std::move(m.fds);
     joined_ = std::make_unique<shm::segment>(shm::segment::join(run_->run_id));
     if (port_) {
         const nlohmann::json& own = answer.at("incarnation");
@@ -246,7 +260,53 @@ void simulated_stage::begin_work() {
         state_ = state::working;
         run_->attends(stage_);
     }
-    (void)shm::send_message(socket_, write_message(run::ready_message{}).dump());
+    ready_ = true;
+    if (socket_ >= 0) (void)shm::send_message(socket_, write_message(run::ready_message{}).dump());
+    run_->on->touch();
+}
+
+// ---- its supervisor's death
+
+void simulated_stage::watch_supervisor() {
+    if (now_ns() < watch_due_ns_) return;
+    watch_due_ns_ = now_ns() + (socket_ < 0 ? return_every_ns : watch_every_ns);
+    if (socket_ < 0) {
+        if (now_ns() - lost_ns_ > run_->grace_ns) return die(exit_code::supervisor_gone);
+        return return_to_supervisor();
+    }
+    shm::message m;
+    const shm::receive_status got = shm::receive_message(socket_, m);
+    if (got == shm::receive_status::would_block) return;
+    if (got != shm::receive_status::ok) {
+        ::close(std::exchange(socket_, -1));
+        awaiting_welcome_ = false;
+        lost_ns_ = now_ns();
+        return;
+    }
+    const run::welcome_answer answer = run::read_welcome(m.text);
+    if (answer.refused) {
+        run_->on->note("pid " + std::to_string(process_->pid) + " is refused: " + *answer.refused);
+        return die(exit_code::revoked);
+    }
+    if (!answer.welcome || !std::exchange(awaiting_welcome_, false)) return;
+    ++run_->welcomes;
+    (void)shm::send_message(socket_, write_message(run::back_message{}).dump());
+    run_->on->touch();
+}
+
+void simulated_stage::return_to_supervisor() {
+    if (!open_socket()) return;
+    run::return_message back;
+    back.run_id = run_->run_id;
+    back.stage = stage_;
+    back.incarnation = incarnation_;
+    back.ready = ready_;
+    back.memory = nlohmann::json::parse(kept_);
+    back.start_time = process_->start_time;
+    std::vector<int> fds;
+    for (const shm::unique_fd& fd : fds_) fds.push_back(fd.get());
+    (void)shm::send_message(socket_, write_message(back).dump(), fds);
+    awaiting_welcome_ = true;
     run_->on->touch();
 }
 

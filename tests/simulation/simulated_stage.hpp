@@ -15,6 +15,7 @@
 #include "ring/helper.hpp"
 #include "ring/participants.hpp"
 #include "ring/worker.hpp"
+#include "shm/fd_socket.hpp"
 #include "shm/segment.hpp"
 #include "simulated_link.hpp"
 #include "simulated_machine.hpp"
@@ -48,7 +49,8 @@ struct observed_run {
     /// The program of a port has ended; `for_good`: the port takes no program any more.
     std::function<void(const std::string& stage, bool for_good)> port_ended;
     std::vector<std::string> violations;
-    u64 commits = 0, helped = 0, tombstones = 0, disk_waits = 0, takeovers_by_standby = 0;
+    u64 commits = 0, helped = 0, tombstones = 0, disk_waits = 0, takeovers_by_standby = 0, welcomes = 0;
+    u64 grace_ns = 5'000'000'000;  ///< how long a process lives without a supervisor
     u64 process_ns[2] = {500'000, 6'000'000};
     u64 load_ns[2] = {10'000'000, 120'000'000};
     u64 ends_at = ~u64{0};  ///< the source ends its stream before that frame
@@ -90,9 +92,11 @@ private:
         bool ends_stream = false;
     };
 
+    bool open_socket();
     void connect();
-    void introduce();
     void receive_answer();
+    void watch_supervisor();
+    void return_to_supervisor();
     bool join();
     void begin_work();
     u64 work_step();
@@ -122,6 +126,11 @@ private:
     bool port_ = false, writes_ = false, leaves_ = false, closed_ = false;
     bool receives_ = false, waits_ = false;
     u64 ready_at_ns_ = 0, beat_ns_ = 0, committed_ = 0;
+    // as stages/runner/supervisor_link.hpp
+    bool ready_ = false, awaiting_welcome_ = false;
+    u64 watch_due_ns_ = 0, lost_ns_ = 0;
+    std::string kept_;  ///< the descriptions of the run's memory, whose descriptors are `fds_`
+    std::vector<shm::unique_fd> fds_;
     std::unique_ptr<shm::segment> joined_;
     std::unique_ptr<ring::worker> worker_;
     std::unique_ptr<device::context> device_;
