@@ -1,120 +1,28 @@
 """Wild writes: random values into a running pipeline's control block, as any broken process of the user could make them. No run may be
-silent for more than 10 s, end with exit code 0 and a wrong account or other images, or lose its supervisor. Three runs, by the way
-in which the words are chosen: words that are not zero, any word of the block (headers and unused pages included), and single bits,
-one after the other, of words that are not zero. A run may end with code 1 and an error message: single bits, one each 0.1 s, can
-damage a block again before the run has delivered a frame.
+silent for more than 10 s, end with exit code 0 and a wrong account or other images, or lose its supervisor; no program at a port may get
+a torn frame, a frame twice, or miss one that the report does not name. Three runs, by the way in which the words are chosen: words that
+are not zero, any word of the block (headers and unused pages included), and single bits, one after the other, of words that are not
+zero. A run may end with code 1 and an error message: single bits, one each 0.1 s, can damage a block again before the run has delivered
+a frame. Of two runs with a link between them, one is written into. wild_scenes.py has the layouts.
 
-Usage: wild_writes.py PROGRAMS PIPELINES [--writes 30] [--jobs 2] [--device cpu|cuda:0] [--isolation process|mps] [--forked]
+Usage: wild_writes.py PROGRAMS PIPELINES [--writes 30] [--jobs 2] [--device cpu|cuda:0] [--isolation process|mps] [--layout demo]
 CAROUSEL_TEST_SEED repeats the kinds of values, in words that depend on what a run has reached; CAROUSEL_TEST_SCALE multiplies the runs."""
 import argparse
 import concurrent.futures
-import glob
-import json
 import mmap
 import os
+import queue
 import random
-import re
-import shutil
-import signal
 import struct
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from seeds import scaled, seed  # noqa: E402
+from wild_scenes import LAYOUTS, Scene  # noqa: E402
 
 FRAMES, FPS = 600, 150
 SILENT_S, LONGEST_S = 10.0, 150.0
-STATUS = re.compile(r"^wild: [\w ]+, (\d+) of \d+ frames")
-
-
-FORKED = """[pipeline]
-name = "forked"
-[[stage]]
-name = "numbers"
-run = "{0}/carousel-test-number"
-[[stage]]
-name = "fork"
-run = "{0}/carousel-test-fork"
-inputs = ["numbers"]
-[[stage]]
-name = "join"
-run = "{0}/carousel-test-fork"
-inputs = ["fork", "fork.square"]
-"""
-
-
-class Run:
-    """One run, and its log lines with the times at which they came."""
-
-    on = ["--device", "cpu"]  # the device; the same for all runs of a call
-    forked = False  # the same
-
-    def __init__(self, programs, pipelines):
-        self.folder = tempfile.mkdtemp(prefix="carousel-wild-")
-        os.mkdir(os.path.join(self.folder, "runtime"), 0o700)
-        self.report_file = os.path.join(self.folder, "report.json")
-        file, words = os.path.join(pipelines, "demo.toml"), ["--set", "geometry.triangles=200", "--out", ""]
-        if self.forked:
-            file, words = os.path.join(self.folder, "forked.toml"), []
-            with open(file, "w", encoding="utf-8") as out:
-                out.write(FORKED.format(programs))
-        self.process = subprocess.Popen(
-            [os.path.join(programs, "carousel"), "run", file, "--name", "wild", *self.on, "--size", "64x36",
-             *words, "--fps", str(FPS), "--frames", str(FRAMES), "--no-color", "--report", self.report_file],
-            env={**os.environ, "XDG_RUNTIME_DIR": os.path.join(self.folder, "runtime")}, cwd=self.folder, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
-        self.lines, self.frames, self.heard = [], 0, time.monotonic()
-        self.longest_silence = 0.0
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stderr:
-            status = STATUS.match(line)
-            if status and int(status[1]) == self.frames:
-                continue  # a line that reports that nothing has changed does not count
-            if status:
-                self.frames = int(status[1])
-            self.receive_lines()
-            self.lines.append(line.rstrip("\n"))
-
-    def receive_lines(self):
-        now = time.monotonic()
-        self.longest_silence = max(self.longest_silence, now - self.heard)
-        self.heard = now
-
-    def block(self):
-        """The path of the control block in /dev/shm."""
-        with open(os.path.join(self.folder, "runtime", "carousel", "wild", "run.json"), encoding="utf-8") as f:
-            run_id = json.load(f)["run_id"]
-        return next(p for p in glob.glob("/dev/shm/*") if run_id in p and "trace" not in p)
-
-    def report(self):
-        try:
-            with open(self.report_file, encoding="utf-8") as f:
-                return json.load(f)
-        except (OSError, ValueError):
-            return None
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        self.reader.join(10)
-
-    def end(self):
-        self.stop()
-        shutil.rmtree(self.folder, True)
-
-
 WHERE = ("used", "any", "bits")
 BETWEEN_BITS_S = 0.1  # a single bit can be repaired before the next one
 
@@ -128,7 +36,7 @@ class Block:
     def now(self):
         """The mapping, or None if the run is over."""
         until = time.monotonic() + 2
-        while self.run.process.poll() is None and time.monotonic() < until:
+        while not self.run.ended() and time.monotonic() < until:
             try:
                 with open(self.run.block(), "r+b") as f:
                     inode = os.fstat(f.fileno()).st_ino
@@ -145,19 +53,25 @@ class Block:
             self.map.close()
 
 
+def choose(block, where, dice):
+    """The offset of a word; by chance, because to read every word would take as long as the run."""
+    while True:
+        at = 8 * dice.randrange(len(block) // 8)
+        if where == "any" or block[at:at + 8] != bytes(8):
+            return at
+
+
 def write_wildly(run, where, dice, count):
     """Writes `count` values into words of the block. Returns a list of texts that describe the writes."""
     done = []
     of_run = Block(run)
-    block = of_run.now()
-    words = [at for at in range(0, len(block) - 7, 8) if where == "any" or block[at:at + 8] != b"\0" * 8]
-    for at in dice.sample(words, min(count, len(words))):
+    for _ in range(count):
         kind = "bit" if where == "bits" else dice.choice(["random", "bit", "ones", "zeros"])
         if where == "bits":
             time.sleep(BETWEEN_BITS_S)
-            block = of_run.now()
-            if block is None:
-                break
+        if (where == "bits" or not done) and (block := of_run.now()) is None:
+            break
+        at = choose(block, where, dice)
         before = struct.unpack_from("<Q", block, at)[0]
         value = {"random": dice.getrandbits(64), "bit": before ^ 1 << dice.randrange(64), "ones": 2**64 - 1, "zeros": 0}[kind]
         struct.pack_into("<Q", block, at, value)
@@ -166,57 +80,95 @@ def write_wildly(run, where, dice, count):
     return done
 
 
-def disturbed(programs, pipelines, where, seed, writes):
-    """The result of one run with `writes` values in its block; judged() adds the verdict."""
-    run = Run(programs, pipelines)
+def disturbed(begin, where, seed, writes):
+    """The result of one scene with `writes` values in a block of it; judged() adds the verdict."""
+    scene = begin()
     try:
         began = time.monotonic()
-        while run.frames < 40 and run.process.poll() is None and time.monotonic() - began < 60:
+        while scene.recorded() < 40 and not scene.ended() and time.monotonic() - began < 60:
             time.sleep(0.02)
         dice = random.Random(seed)
         time.sleep(dice.random() * 0.5)
+        run = dice.choice(scene.runs)
+        recorded = scene.recorded()
         written = write_wildly(run, where, dice, writes)
-        run.receive_lines()
-        run.longest_silence = 0.0
-        while run.process.poll() is None and time.monotonic() - began < LONGEST_S:
+        for r in scene.runs:
+            r.begin_listening()
+        while not scene.ended() and time.monotonic() - began < LONGEST_S:
             time.sleep(0.05)
-        ended = run.process.poll() is not None
-        run.longest_silence = max(run.longest_silence, time.monotonic() - run.heard)
-        run.stop()
-        return {"where": where, "ended": ended, "exit": run.process.returncode, "silence_s": round(run.longest_silence, 1),
-                "seconds": round(time.monotonic() - began, 1), "report": run.report(), "written": written, "log": run.lines[-25:]}
+        ended = scene.ended()
+        for r in scene.runs:
+            r.receive_lines()
+            r.stop()
+        return {"where": where, "into": run.name, "seed": seed, "ended": ended, "exits": [r.process.returncode for r in scene.runs],
+                "silence_s": round(max(r.longest_silence for r in scene.runs), 1), "reports": [r.report() for r in scene.runs],
+                "programs": [(p.port, p.end(), p.missing(), p.repeated(), p.output()[-500:]) for p in scene.external], "written": written, "recorded": recorded,
+                "logs": [f"{r.name}: {line}" for r in scene.runs for line in r.lines[-25:]]}
     finally:
-        run.end()
+        scene.end()
+
+
+def verdict_on_programs(r):
+    """What is wrong with the programs at ports; None: nothing. A program may end with an error if its run does."""
+    lost = {d["ring_sequence"] for d in r["reports"][-1]["dead_letters"] if d["reason"] == "lost in a rebuild"}
+    for port, code, missing, repeated, _ in r["programs"]:
+        if code is None:
+            return f"the program at {port} did not end"
+        if code == 99:
+            return f"the program at {port} got a torn frame"
+        if code != 0 and r["exits"][-1] == 0:
+            return f"the program at {port} ended with an error"
+        if repeated:
+            return f"the program at {port} got a frame again"
+        if not lost.issuperset(missing):
+            return f"the program at {port} missed frames that are not reported"
+    return None
 
 
 def judged(r, wanted_hash):
-    """The verdict of a run; those of BAD fail."""
-    code, report = r["exit"], r["report"]
+    """The verdict on a scene, and whether it is good."""
+    if not r["written"] or not 40 <= r["recorded"] < FRAMES:
+        return "over before the writes", False
     if not r["ended"]:
-        return "did not end"
-    if code < 0 or code >= 128 or report is None:
-        return "supervisor dead"
+        return "did not end", False
+    if any(code < 0 or code >= 128 for code in r["exits"]) or None in r["reports"]:
+        return "supervisor dead", False
     if r["silence_s"] > SILENT_S:
-        return "silent"
-    if code != 0:
-        return "ended with an error"
-    if (report["frames"], report["lost"], report["repeated"], report["torn"]) != (FRAMES, 0, 0, 0):
-        return "exit 0 with a wrong account"
-    return "whole" if (report["image_hash_of"], report["image_hash"]) == wanted_hash else "whole, but other images"
+        return "silent", False
+    if (of_programs := verdict_on_programs(r)) is not None:
+        return of_programs, False
+    if any(r["exits"]):
+        return "ended with an error", True
+    report, lost = r["reports"][-1], r["reports"][-1]["dead_letter_count"]
+    if any((of["frames"], of["lost"], of["repeated"], of["torn"]) != (FRAMES, 0, 0, 0) for of in r["reports"]):
+        return "exit 0 with a wrong account", False
+    if lost != sum(d["reason"] == "lost in a rebuild" for d in report["dead_letters"]):
+        return "exit 0 and a frame that was given up", False
+    if hash_of(report) == wanted_hash:
+        return "whole", True
+    if lost > 0 or any(repair.get("uncertain") for of in r["reports"] for repair in of["repairs"]):
+        return "whole, except for frames that are reported", True
+    return "whole, but other images", False
 
 
-BAD = ("silent", "did not end", "supervisor dead", "exit 0 with a wrong account", "whole, but other images")
+def hash_of(report):
+    """What the last sink received."""
+    return [(s["stage"], s["image_hash"]) for s in report["sinks"] if s.get("image_hash")][-1:]
 
 
-def undisturbed(programs, pipelines):
-    run = Run(programs, pipelines)
+def undisturbed(begin):
+    scene = begin()
     try:
-        run.process.wait(LONGEST_S)
-        report = run.report()
-        assert run.process.returncode == 0 and report["frames"] == FRAMES and report["stalls"] == report["damaged"] == 0, report
-        return report["image_hash_of"], report["image_hash"]
+        until = time.monotonic() + LONGEST_S
+        while not scene.ended() and time.monotonic() < until:
+            time.sleep(0.05)
+        for r in scene.runs:
+            r.stop()
+            report = r.report()
+            assert r.process.returncode == 0 and report["frames"] == FRAMES and report["stalls"] == report["damaged"] == 0, (report, r.lines[-25:])
+        return hash_of(scene.runs[-1].report())
     finally:
-        run.end()
+        scene.end()
 
 
 def main():
@@ -227,25 +179,36 @@ def main():
     p.add_argument("--jobs", type=int, default=2, help="runs at the same time [2]")
     p.add_argument("--device", default="cpu")
     p.add_argument("--isolation", default="process", choices=["process", "mps"])
-    p.add_argument("--forked", action="store_true", help="two outputs and a join instead of the demo")
+    p.add_argument("--layout", default="demo", choices=LAYOUTS, help="the pipeline, and what takes part in it [demo]")
     a = p.parse_args()
-    Run.forked = a.forked
-    Run.on = ["--device", a.device, "--set", f"isolation={a.isolation}"]
-    number, bad = seed(), 0
+    number, bad, verdicts = seed(), 0, {}
     print(f"seed {number} (CAROUSEL_TEST_SEED)", flush=True)
+    places = queue.SimpleQueue()
+    for k in range(a.jobs):
+        places.put(k)
+
+    def with_scene(of, *words):
+        place = places.get()
+        try:
+            return of(lambda: Scene(a.layout, a.programs, a.pipelines, FRAMES, FPS, ["--device", a.device, "--set", f"isolation={a.isolation}"],
+                                    place), *words)
+        finally:
+            places.put(place)
+
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        calm = pool.submit(undisturbed, a.programs, a.pipelines)
-        runs = [pool.submit(disturbed, a.programs, a.pipelines, where, f"{number}.{k}", a.writes)
-                for k, where in enumerate(WHERE * scaled(1))]
+        calm = pool.submit(with_scene, undisturbed)
+        runs = [pool.submit(with_scene, disturbed, where, f"{number}.{k}", a.writes) for k, where in enumerate(WHERE * scaled(1))]
         for r in (run.result() for run in runs):
-            verdict = judged(r, calm.result())
-            report = r["report"] or {}
-            print(f"{r['where']}: {verdict}, exit code {r['exit']}, longest silence {r['silence_s']} s, " +
-                  ", ".join(f"{k} {report.get(k)}" for k in ("frames", "lost", "repeated", "torn", "damaged", "stalls", "words_repaired")), flush=True)
-            bad += verdict in BAD
+            verdict, good = judged(r, calm.result())
+            verdicts[verdict] = verdicts.get(verdict, 0) + 1
+            bad += not good
+            for report in r["reports"]:
+                print(f"{r['where']} into {r['into']}: {verdict}, exit codes {r['exits']}, longest silence {r['silence_s']} s, " +
+                      ", ".join(f"{k} {(report or {}).get(k)}"
+                                for k in ("frames", "lost", "repeated", "torn", "rebuilds", "damaged", "stalls", "words_repaired", "dead_letter_count")), flush=True)
             if verdict != "whole":
-                print("\n".join(r["written"] + r["log"]), flush=True)
-    print(f"{len(runs)} runs, {bad} bad")
+                print("\n".join([f"seed {r['seed']}", *r["written"], *map(str, r["programs"]), *r["logs"]]), flush=True)
+    print(f"{a.layout}: {len(runs)} runs, {bad} bad; " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
     sys.exit(1 if bad else 0)
 
 
