@@ -46,6 +46,14 @@ bool has_port(const run_setup& s) {
 }
 
 }  // namespace
+/// True if a sink of this run can receive a frame again. A sending stage cannot: the other host requests
+/// only frames that it lacks, and a host that has all frames is gone.
+bool can_deliver_again(const run_setup& s) {
+    return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) {
+        return counts_frames(st) && !st.spec.is_port() && !st.forwards_frames;
+    });
+}
+
 
 run_rebuild::run_rebuild(const run_setup& setup, std::string run_id, std::string helpers, event_loop& loop,
                          process_table& seats, memory_store& memory, block_custodian& block, run_phase& phase,
@@ -76,7 +84,9 @@ void run_rebuild::watch_owner() {
 /// Returns the frame at which a run with a damaged block continues. If uncertain frames can be produced
 /// again, and be delivered again, this is the first of them.
 u64 run_rebuild::first_trusted() const {
-    return is_sent_its_frames(*setup_) || has_port(*setup_) ? first_to_deliver() : first_uncertain();
+    return is_sent_its_frames(*setup_) || has_port(*setup_) || !can_deliver_again(*setup_)
+               ? first_to_deliver()
+               : first_uncertain();
 }
 
 /// Returns the first uncertain frame. Frames that were in flight since the last check that found the block
@@ -106,7 +116,7 @@ void run_rebuild::record_uncertain_frames(u64 uncertain_from, u64 first, u64 kep
             "frames {} to {} were delivered and may be wrong, because words of the control block "
             "were damaged; "
             "they can't be repeated, because the host that sent them may no longer have them, or because "
-            "a port has them",
+            "a port or another host has them",
             uncertain_from, first - 1));
     if (const u64 from = std::max(uncertain_from, first); from < kept_below)
         seats_->log_line(fmt::format(

@@ -17,7 +17,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from link_case import PORT, PROGRAMS, SEED, Case  # noqa: E402
-from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, check_whole, format_of, wait_for  # noqa: E402
+from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, check_whole, format_of, ledger, wait_for  # noqa: E402
 
 
 def abort_as_if_by_itself(pid):
@@ -178,6 +178,18 @@ class Long(Case):
         for guard in "gap", "canary":   # a canary makes the slots longer
             with self.subTest(guard):
                 self.check_kept_frames(guard)
+
+    def test_a_damaged_sender_takes_no_frame_back_that_the_other_host_has(self):
+        pair = self.pair(90, fps=60)
+        pair.b.start()
+        pair.a.start()
+        self.delivered(pair.b, 30)
+        sent = len(ledger(os.path.join(pair.folder, "carousel", "a", "ledger-send.bin")))
+        self.damage(pair.a)
+        self.expect_log(pair.a, r"the control block is damaged .*: the run restarts at frame \d+")
+        self.whole(pair, 90)
+        self.assertGreaterEqual(int(re.search(r"the run restarts at frame (\d+)", pair.a.text())[1]), sent)
+        self.assertRegex(pair.a.text(), r"frames \d+ to \d+ were delivered and may be wrong, .* another host has them")
 
     def check_kept_frames(self, guard):
         pair = self.pair(90, fps=60, size=1 << 16, delay_ms=25,   # the sink is slower than the source: B's ring is full
