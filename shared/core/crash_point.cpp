@@ -54,7 +54,11 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(crash_point::cou
     "stage_returned",    "parameters_filled",
     "end_kept",          "seat_named",
     "account_written",   "account_saved",
-    "reload_intended",   "plan_replaced"};
+    "reload_intended",   "plan_replaced",
+    "rebuild_begun",     "rebuild_fenced",
+    "memory_remade",     "ledgers_ended",
+    "block_removed",     "block_filled",
+    "block_rebuilt"};
 
 constexpr std::array<std::string_view, 5> ways = {"kill", "stop", "abort", "exit", "throw"};
 

@@ -94,6 +94,14 @@ enum class crash_point : u8 {
     account_saved,      ///< the new account is valid, the space of the folded records is not released yet
     reload_intended,    ///< a reload is saved for the next supervisor, the plan is still the old one
     plan_replaced,      ///< the new plan is saved, none of its changes is made yet
+    // the supervisor: a rebuild (B1 to B4)
+    rebuild_begun,   ///< every process is revoked, and is killed unless it belongs to a port; none is fenced
+    rebuild_fenced,  ///< every process is gone, or belongs to a port; memory and ledgers are as they were
+    memory_remade,   ///< memory of a dead owner is allocated again, the ledgers are as they were
+    ledgers_ended,   ///< each ledger ends at its sink's position
+    block_removed,   ///< the old block has no name any more
+    block_filled,    ///< a new block is filled in, no process can attach to it yet; also at the run's start
+    block_rebuilt,   ///< the new block is valid, no process has been started for it
     count_
 };
 [[nodiscard]] std::string_view name_of(crash_point point) noexcept;

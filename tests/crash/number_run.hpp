@@ -25,6 +25,9 @@ inline shm::segment map_block(run_fixture& run) {
     return shm::segment::observe(run.run_id());
 }
 
+/// Has the run's control block rebuilt, as after damage.
+inline bool rebuild(run_fixture& run) { return run.ask({{"type", "rebuild"}})["ok"] == true; }
+
 inline const shm::link_block& link_of(const shm::segment& s, const std::string& stage) {
     const shm::control_block& c = s.block();
     const auto* found =

@@ -21,9 +21,10 @@ inline std::string port_pipeline(const std::string& name, const std::string& key
 
 class port_run : public run_fixture {
 public:
-    explicit port_run(const std::string& name, const std::string& keys = "", const std::string& more = "")
+    explicit port_run(const std::string& name, const std::string& keys = "", const std::string& more = "",
+                      const std::vector<std::string>& environment = {})
         : name_(name), file_(pipeline(name, port_pipeline(name, keys) + more)) {
-        start(file_);
+        start(file_, {}, environment);
         REQUIRE(wait_until([&] { return is("camera", "vacant") && is("analysis", "vacant"); }));
     }
     [[nodiscard]] external_program writes(const std::string& out, std::vector<std::string> more = {"200"},

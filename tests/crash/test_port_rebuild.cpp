@@ -16,8 +16,6 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 
-bool rebuild(port_run& run) { return run.ask({{"type", "rebuild"}})["ok"] == true; }
-
 u64 rebuilds_in(const std::string& log) {
     u64 count = 0;
     for (auto at = log.find(": the run restarts at frame"); at != std::string::npos;

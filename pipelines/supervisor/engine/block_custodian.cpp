@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "ring/check/repair.hpp"
 #include "ring/link.hpp"
 #include "ring/recovery.hpp"
@@ -143,6 +144,7 @@ ring::kept_frames block_custodian::find_kept(const ring::reentry_limits& limits)
         try {
             words[k] = memory_->read_status_words(k, made.link[k].slots, made.link[k].slot_bytes);
         } catch (const error& e) {
+        crash_here(crash_point::block_filled);
             seats_->log_line(fmt::format("the ring of {} is not read: {}", made.link[k].name, e.what()));
         }
     }

@@ -205,11 +205,11 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
                : fmt::format("isolation = \"mps\" has no effect on stages that run on the CPU: {}", names);
 }
 
-/// Returns the run that a killed supervisor of that name has left, if the run's control block still exists.
-/// To be called before waiting for the lock.
+/// Returns the run that a killed supervisor of that name has left. Its control block may be gone: a
+/// supervisor that rebuilds it removes the old one first. To be called before waiting for the lock.
 std::optional<run::record> unfinished_run(const std::string& name) {
     auto record = run::read_record(run::run_folder(name));
-    if (record && (is_alive(*record) || !shm::segment::exists(record->run_id))) record.reset();
+    if (record && is_alive(*record)) record.reset();
     return record;
 }
 
@@ -221,7 +221,8 @@ void log_fresh_start(const run::record& existing, console& out) {
         "lost run: `{3} logs --lost -p {0}`, `{3} ps --all`",
         existing.name, existing.supervisor.pid,
         there ? "none of its stages is running, so its ring memory is lost"
-              : "its stages have just exited, because no supervisor took it over within supervisor_grace_s",
+              : "its control block is gone: its stages have just exited, because no supervisor took it over "
+                "within supervisor_grace_s, or it was being rebuilt",
         own_command()));
 }
 

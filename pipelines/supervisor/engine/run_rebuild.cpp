@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "ledger/ledger.hpp"
 #include "ledger/ledger_fold.hpp"
@@ -318,9 +319,11 @@ void run_rebuild::begin(const std::string& why) {
                                  untrusted_ ? first_trusted() : first_to_deliver()));
     phase_->begin_rebuild();
     supervisor::pause_all(*seats_, !untrusted_);
+    crash_here(crash_point::rebuild_begun);
 }
 
 void run_rebuild::finish() {
+    crash_here(crash_point::rebuild_fenced);
     const u64 now = now_ns();
     std::array<u64, shm::max_sources> due{};
     for (u32 k = 0; k < shm::max_sources; ++k) due[k] = ring::load(block_->block().next_source_ns[k]);
@@ -335,6 +338,7 @@ void run_rebuild::finish() {
         const u64 uncertain_from = untrusted_ ? first_uncertain() : telemetry::no_frame;
         memory_->remake(helpers_);
         // Frames of a damaged block may be wrong although each of them is proved, so they are made again if
+        crash_here(crash_point::memory_remade);
         // that is possible.
         ring::kept_frames kept;
         if (!untrusted_ || loses_what_it_drops()) kept = block_->find_kept(limits_from(first));
@@ -342,8 +346,11 @@ void run_rebuild::finish() {
         shm::segment::remove(run_id_);
         block_->make(first, known_end(), untrusted_, &kept);
         report_kept(kept);
+        crash_here(crash_point::ledgers_ended);
         u64 kept_below = first;
+        crash_here(crash_point::block_removed);
         for (u32 k = 0; k < kept.slots.size(); ++k)
+        crash_here(crash_point::block_rebuilt);
             kept_below = std::max(kept_below, kept.tail[k] + kept.slots[k].size());
         if (untrusted_) record_uncertain_frames(uncertain_from, first, kept_below);
     } catch (const error& e) {
