@@ -4,9 +4,11 @@
 //   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]
 //
 //   carousel-alloc --repair --fd N
+//   carousel-alloc --status --fd N
 //
-// With --repair it repairs the words of a space in GPU memory for `carousel hold` (repair.hpp) and allocates
-// nothing. Without --requests the requests are read from stdin.
+// With --status it reads the status words of rings (status_words.hpp), with --repair it repairs the words of
+// a space in GPU memory for `carousel hold` (repair.hpp); both allocate nothing. Without --requests the
+// requests are read from stdin.
 //
 // N is one end of a SOCK_SEQPACKET pair; control/memory_message.hpp defines its messages. Blocks of kind vmm
 // are kept alive by their fds, so this process exits with 0 when the other end has acknowledged them (by any
@@ -40,6 +42,7 @@
 #include "core/log.hpp"
 #include "core/process.hpp"
 #include "pipelines/alloc/repair.hpp"
+#include "pipelines/alloc/status_words.hpp"
 #include "run/directory.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
@@ -60,7 +63,7 @@ struct arguments {
     int fd = -1;
     std::string requests, directory, run_id;
     double grace_s = 0;
-    bool repairs = false;
+    bool repairs = false, reads_status = false;
 };
 
 std::string read_stdin() {
@@ -82,6 +85,10 @@ arguments parse(int argc, char** argv) {
         const std::string_view name = argv[i];
         if (name == "--repair") {
             a.repairs = true;
+            continue;
+        }
+        if (name == "--status") {
+            a.reads_status = true;
             continue;
         }
         if (i + 1 >= argc)
@@ -112,7 +119,7 @@ arguments parse(int argc, char** argv) {
         throw config_error(fmt::format("--fd {} is not a SOCK_SEQPACKET socket; {}", a.fd, usage));
     }
     ::fcntl(a.fd, F_SETFD, FD_CLOEXEC);
-    if (!given && !a.repairs) a.requests = read_stdin();
+    if (!given && !a.repairs && !a.reads_status) a.requests = read_stdin();
     return a;
 }
 
@@ -227,6 +234,7 @@ int main(int argc, char** argv) {
     try {
         prepare_process_limits();
         const arguments a = parse(argc, argv);
+        if (a.reads_status) return alloc::answer_status_requests(a.fd);
         return a.repairs ? alloc::repair(a.fd) : serve_all(a);
     } catch (const error& e) {
         log::error("carousel-alloc: {}", e.what());

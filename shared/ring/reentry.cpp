@@ -59,6 +59,12 @@ u64 proved_number(const shm::control_block& old, const shm::control_block& made,
     return number;
 }
 
+/// True if a process may still write to the slot.
+bool may_be_in_use(const shm::word& slot) noexcept {
+    const slot_state at = slot_word::of(load(slot)).state;
+    return at != slot_state::free && at != slot_state::ready;
+}
+
 using proved_slots = std::map<u64, u32>;  ///< number -> slot
 
 proved_slots find_proved(const shm::control_block& old, const shm::control_block& made, u32 link,
@@ -375,7 +381,8 @@ void enter_frames(shm::control_block& fresh, const shm::control_block& old, cons
 
 // Only the port's own stage fills its ring, so each slot that is neither FREE nor READY may be in use by the
 // process, whichever tag it has. R2 and R4 have run in the old block, if its words were intact.
-void enter_unfenced(shm::control_block& fresh, const shm::control_block& old, const incarnation_id& who) {
+void enter_unfenced(shm::control_block& fresh, const shm::control_block& old, const incarnation_id& who,
+                    const std::vector<bool>& replaced) {
     const shm::seat_block& seat = fresh.seat[who.seat];
     const entry_word was = entry_word::of(load(old.entry[who.entry].identity));
     fresh.entry[who.entry].identity.store(
@@ -386,26 +393,34 @@ void enter_unfenced(shm::control_block& fresh, const shm::control_block& old, co
     const u64 version = job_word::of(load(fresh.job[job])).version;
     bool holds = false;
     for_each_output(fresh.stage[seat.stage], [&](u32 link) {
-        u32 held = 0;
+        if (link < replaced.size() && replaced[link]) return;
         for (u32 k = 0; k < count_of(fresh.link[link].slots, shm::max_slots); ++k) {
-            const slot_state at = slot_word::of(load(old.link[link].slot[k])).state;
-            if (at == slot_state::free || at == slot_state::ready) continue;
+            if (!may_be_in_use(old.link[link].slot[k])) continue;
             const u32 generation = slot_word::of(load(fresh.link[link].slot[k])).generation;
             fresh.link[link].slot[k].store(
                 slot_word{generation, job, static_cast<u32>(version & version_mask), slot_state::quarantined}
                     .pack(),
                 std::memory_order_relaxed);
             holds = true;
-            if (++held > fresh.link[link].slots - fresh.link[link].window)
-                throw shm_error(fmt::format(
-                    "the ring {} has too few buffers: {} may still be in use by programs that the rebuild "
-                    "can't end, or are damaged, so that their use is not known",
-                    fresh.link[link].name, held));
         }
     });
     if (holds)
         fresh.job[job].store(job_word{version, who.epoch, job_state::aborted}.pack(),
                              std::memory_order_relaxed);
+}
+
+std::vector<bool> find_crowded(const shm::control_block& old, const shm::control_block& made,
+                               std::span<const incarnation_id> unfenced) {
+    std::vector<bool> crowded(count_of(made.links, shm::max_links));
+    for (const incarnation_id& who : unfenced)
+        for_each_output(made.stage[made.seat[who.seat].stage], [&](u32 link) {
+            u32 held = 0;
+            for (u32 k = 0; k < count_of(made.link[link].slots, shm::max_slots); ++k)
+                held += may_be_in_use(old.link[link].slot[k]) ? 1U : 0U;
+            if (link < crowded.size() && held > made.link[link].slots - made.link[link].window)
+                crowded[link] = true;
+        });
+    return crowded;
 }
 
 // A process sees by the seat's word that it is revoked, so this word is first.

@@ -76,8 +76,14 @@ void enter_frames(shm::control_block& fresh, const shm::control_block& old, cons
 void abort_all(shm::control_block& old, const incarnation_id& who) noexcept;
 /// Keeps the slots that a process of a port may still write to from every other process. The process is
 /// revoked in the old block and not fenced. To be called before enter_frames(); afterwards R5 frees the slots
-/// in the new block once the process is fenced.
-void enter_unfenced(shm::control_block& fresh, const shm::control_block& old, const incarnation_id& who);
+/// in the new block once the process is fenced. `replaced`, by link: a ring has other memory than in the old
+/// block, so the process can write to none of its slots; empty: no ring.
+void enter_unfenced(shm::control_block& fresh, const shm::control_block& old, const incarnation_id& who,
+                    const std::vector<bool>& replaced = {});
+/// By link: processes that are not fenced may still write to more slots than the ring has beyond its window.
+/// Such a ring cannot keep its memory.
+[[nodiscard]] std::vector<bool> find_crowded(const shm::control_block& old, const shm::control_block& made,
+                                             std::span<const incarnation_id> unfenced);
 /// The newest epoch in the seats' words, in sealed headers of READY frames and in `known`, for
 /// first_counters::epoch. `known`: epochs that the supervisor has given; a seat's word may be damaged.
 [[nodiscard]] u32 epoch_above(const shm::control_block& old, const shm::control_block& made,

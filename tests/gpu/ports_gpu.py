@@ -1,12 +1,15 @@
 """Two ports and nothing else on a GPU, and a program that reads the newest frames; the programs are killed:
-ports_gpu.py PROGRAMS [--device cuda:0] [--kills 100] [--mib 1] [--apart]
+ports_gpu.py PROGRAMS [--device cuda:0] [--kills 100] [--rebuilds 0] [--mib 1] [--apart]
 Each frame is one number, repeated over the whole frame and checked completely; lost, repeated and torn are the run's own account. Each
-program gets a third of the kills. --apart: each program has a PID namespace of its own (unshare), and is its first process."""
+program gets a third of the kills. --rebuilds: before the kills the block is made again N times; all frames in the rings have to continue from
+memory, and no program may end. --apart: each program has a PID namespace of its own (unshare), and is its first process."""
 import argparse
 import json
 import os
 import random
+import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -46,8 +49,31 @@ class Program:
         with open(self.path, encoding="utf-8") as text:
             return text.read()
 
+    def lines(self):
+        """Grows with each hundred frames."""
+        return self.log_text().count("frame ")
+
     def at_work(self):
         return "frame " in self.log_text()
+
+
+def rebuild(folder):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
+        control.settimeout(20)
+        control.connect(os.path.join(folder, "carousel/ports-gpu/control.sock"))
+        control.send(b'{"type": "rebuild"}')
+        if not json.loads(control.recv(65536)).get("ok"):
+            raise SystemExit("the rebuild is refused")
+
+
+def rebuilt(a, folder, at):
+    """Rebuilds the run N times; each time the reader continues."""
+    for k in range(a.rebuilds):
+        then = at["read"].lines()
+        wait_for(lambda before=then: at["read"].lines() > before, 30, f"a frame before rebuild {k}: {at['read'].log_text()[-500:]}")
+        rebuild(folder)
+    then = at["read"].lines()
+    wait_for(lambda: at["read"].lines() > then + 1, 30, f"frames after the rebuilds: {at['read'].log_text()[-500:]}")
 
 
 def wait_for(true, seconds, what):
@@ -61,7 +87,7 @@ def wait_for(true, seconds, what):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("programs"), p.add_argument("--device", default="cuda:0")
-    p.add_argument("--kills", type=int, default=100)
+    p.add_argument("--kills", type=int, default=100), p.add_argument("--rebuilds", type=int, default=0)
     p.add_argument("--mib", type=int, default=1, help="of a frame")
     p.add_argument("--apart", action="store_true")
     a = p.parse_args()
@@ -86,6 +112,7 @@ def main():
                 print(f"no device {a.device} here: skipped\n{log.read()[-1000:]}")
                 return 77
             at = {what: Program(a, folder, what, "") for what in PROGRAMS}
+            rebuilt(a, folder, at)
             with_frame = 0
             programs = [PROGRAMS[k % 3] for k in range(a.kills)]   # each equally often
             chance.shuffle(programs)
@@ -108,10 +135,14 @@ def main():
                 if each.poll() is None:
                     each.kill()
         log.seek(0)
-        if code != 0 or any(ends):
-            raise SystemExit(f"exit {code}, programs {ends}\n{log.read()[-3000:]}" + "".join(x.log_text()[-500:] for x in at.values()))
+        text_of_run = log.read()
+        kept = sum(map(int, re.findall(r"(\d+) frames in the rings continue from memory", text_of_run)))
+        if code != 0 or any(ends) or "is lost" in text_of_run or (a.rebuilds > 0 and kept == 0):
+            raise SystemExit(f"exit {code}, programs {ends}, {kept} frames kept\n{text_of_run[-3000:]}" + "".join(x.log_text()[-500:] for x in at.values()))
         with open(report, encoding="utf-8") as text:
             got = json.load(text)
+    if a.rebuilds > 0:
+        print(f"{a.device}: {got['rebuilds']} rebuilds, {kept} frames continued from memory, none lost")
     print(f"{a.device}: {programs.count('read')} kills of readers, {programs.count('latest')} of readers of the newest frame "
           f"and {programs.count('write')} of writers"
           f"{', each in a PID namespace of its own' if a.apart else ''} (seed {a.seed}, {with_frame} of programs "

@@ -221,6 +221,30 @@ TEST_CASE("the buffers of two programs that are not fenced stay in quarantine un
     CHECK(unfenced_source::quarantined(third) == 0);
 }
 
+TEST_CASE("a ring with too few buffers for unfenced programs quarantines none in other memory") {
+    const unfenced_source run;
+    const auto crowded = [&] {
+        return ring::find_crowded(*run.old.c, *run.old.c, {&run.first.incarnation, 1});
+    };
+    const shm::link_block& l = run.old.c->link[0];
+    CHECK(crowded() == std::vector<bool>(run.old.c->links, false));
+    for (u32 k = 0; k < l.slots - l.window; ++k) {
+        CHECK_FALSE(crowded()[0]);
+        for (shm::word& at : run.old.c->link[0].slot)
+            if (ring::slot_word::of(ring::load(at)).state == ring::slot_state::free) {
+                at.fetch_xor(1);  // damaged: its use is not known
+                break;
+            }
+    }
+    REQUIRE(crowded()[0]);
+    CHECK_FALSE(crowded()[1]);
+    const bench fresh{run.next_plan()};
+    ring::enter_unfenced(*fresh.c, *run.old.c, run.first.incarnation, crowded());
+    CHECK(unfenced_source::quarantined(fresh) == 0);
+    fresh.fence(run.first);
+    CHECK(fresh.slot(0, 0).state == ring::slot_state::free);
+}
+
 TEST_CASE("a process whose seat's word is damaged finds that it is revoked, and commits nothing") {
     const bench old{chain_of_three()};
     const seated source = old.sit(0);

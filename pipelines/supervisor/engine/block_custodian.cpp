@@ -22,6 +22,7 @@
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/watch.hpp"
 #include "supervisor/stores/memory_store.hpp"
+#include "supervisor/stores/status_reader.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -106,11 +107,27 @@ std::vector<u32> block_custodian::known_epochs() const {
     return epochs;
 }
 
-// A port's program is never killed. Until it is fenced, the buffer that it may write to stays in quarantine.
-void block_custodian::enter_unfenced_programs(shm::control_block& fresh) const {
+std::vector<ring::incarnation_id> block_custodian::unfenced_programs() const {
+    std::vector<ring::incarnation_id> all;
     for (const auto& s : seats_->seats)
         for (const auto& p : s->gone)
-            if (p->port && !p->ended) ring::enter_unfenced(fresh, segment_->block(), p->incarnation);
+            if (p->port && !p->ended) all.push_back(p->incarnation);
+    return all;
+}
+
+// A port's program is never killed. Until it is fenced, the buffer that it may write to stays in quarantine.
+// A ring without a spare buffer for this gets other memory, so the program writes to memory that no other
+// process maps.
+void block_custodian::replace_crowded_rings() {
+    replaced_ = ring::find_crowded(segment_->block(), *made_, unfenced_programs());
+    for (u32 k = 0; k < replaced_.size(); ++k) {
+        if (!replaced_[k]) continue;
+        seats_->log_line(fmt::format(
+            "the ring of {} gets other memory, because programs that have left it may still write to more "
+            "of its buffers than it can spare",
+            made_->link[k].name));
+        memory_->replace_ring(k);
+    }
 }
 
 void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, const ring::kept_frames* kept) {
@@ -118,13 +135,16 @@ void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, con
     shm::control_block& c = fresh->block();
     try {
         write_plan(c, first_ring_sequence, end);
-        if (segment_) enter_unfenced_programs(c);
+        if (segment_)
+            for (const ring::incarnation_id& who : unfenced_programs())
+                ring::enter_unfenced(c, segment_->block(), who, replaced_);
         if (segment_ && kept != nullptr) ring::enter_frames(c, segment_->block(), *kept, now_ns());
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
             // if there is a former block, this is a rebuild, after which the counters of the run continue
             saved_counters_.restore(c, segment_->block(), c.stages, untrusted);
+        crash_here(crash_point::block_filled);
         fresh->publish();
         shm::guard_frames(c);
         made_ = shm::make_private_block();
@@ -134,18 +154,29 @@ void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, con
         throw;
     }
     segment_ = std::move(fresh);
+    replaced_.clear();
 }
 
 // A ring whose memory cannot be read proves no frame.
-ring::kept_frames block_custodian::find_kept(const ring::reentry_limits& limits) const {
+ring::kept_frames block_custodian::find_kept(const ring::reentry_limits& limits,
+                                             const std::string& gpu_helpers) const {
     const shm::control_block& made = *made_;
     std::vector<std::vector<device::status_word>> words(made.links);
+    std::optional<status_reader> gpu;
+    const auto log_unread = [&](const std::string& what, const error& e) {
+        seats_->log_line(fmt::format("{} is not read: {}", what, e.what()));
+    };
+    try {
+        if (!gpu_helpers.empty() && memory_->has_gpu_ring()) gpu.emplace(gpu_helpers);
+    } catch (const error& e) {
+        log_unread("GPU memory", e);
+    }
     for (u32 k = 0; k < made.links; ++k) {
         try {
-            words[k] = memory_->read_status_words(k, made.link[k].slots, made.link[k].slot_bytes);
+            words[k] = memory_->read_status_words(k, made.link[k].slots, made.link[k].slot_bytes,
+                                                  gpu ? &*gpu : nullptr);
         } catch (const error& e) {
-        crash_here(crash_point::block_filled);
-            seats_->log_line(fmt::format("the ring of {} is not read: {}", made.link[k].name, e.what()));
+            log_unread(fmt::format("the ring of {}", made.link[k].name), e);
         }
     }
     const auto status = [&](u32 link, u32 slot) {

@@ -148,8 +148,13 @@ public:
     /// ports. `untrusted`: the former block is damaged. `kept`: frames that enter the new block.
     void make(u64 first_ring_sequence, u64 end, bool untrusted = false,
               const ring::kept_frames* kept = nullptr);
-    /// Finds the frames of the block that memory proves.
-    [[nodiscard]] ring::kept_frames find_kept(const ring::reentry_limits& limits) const;
+    /// To be called before find_kept() and make(): gives other memory to each ring in which unfenced programs
+    /// may still write to more buffers than it can spare. Throws shm_error.
+    void replace_crowded_rings();
+    /// Finds the frames of the block that memory proves. `gpu_helpers`: folder of carousel-alloc, which reads
+    /// memory on GPUs; "": that memory proves nothing.
+    [[nodiscard]] ring::kept_frames find_kept(const ring::reentry_limits& limits,
+                                              const std::string& gpu_helpers) const;
     /// Maps the block of a dead supervisor's run. Throws shm_error.
     void join();
     /// To be called after join(): computes the copy of the block's static parts from the plan. The copy has
@@ -204,7 +209,7 @@ public:
 private:
     void write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const;
     [[nodiscard]] std::vector<u32> known_epochs() const;
-    void enter_unfenced_programs(shm::control_block& fresh) const;
+    [[nodiscard]] std::vector<ring::incarnation_id> unfenced_programs() const;
     [[nodiscard]] ring::known_run what_is_known() const;
     [[nodiscard]] std::vector<ring::finding> check_without_parity(bool words) const;
     [[nodiscard]] std::optional<block_damage> repair_words();
@@ -218,7 +223,8 @@ private:
     process_table* seats_;
     run_facts* facts_;
     std::unique_ptr<shm::segment> segment_;
-    shm::private_block made_;  ///< the block as it was published
+    shm::private_block made_;     ///< the block as it was published
+    std::vector<bool> replaced_;  ///< by link: the next block's ring has other memory than that of this block
     u64 end_ = ring::end_unknown;
     bool stop_requested_ = false;  ///< begin_stop() was called on this block
     std::vector<u64> seen_tails_;  ///< the highest observed tail of each link

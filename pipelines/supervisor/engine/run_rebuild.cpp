@@ -46,7 +46,6 @@ bool has_port(const run_setup& s) {
                        [](const stage_setup& st) { return st.spec.is_port(); });
 }
 
-}  // namespace
 /// True if a sink of this run can receive a frame again. A sending stage cannot: the other host requests
 /// only frames that it lacks, and a host that has all frames is gone.
 bool can_deliver_again(const run_setup& s) {
@@ -55,6 +54,7 @@ bool can_deliver_again(const run_setup& s) {
     });
 }
 
+}  // namespace
 
 run_rebuild::run_rebuild(const run_setup& setup, std::string run_id, std::string helpers, event_loop& loop,
                          process_table& seats, memory_store& memory, block_custodian& block, run_phase& phase,
@@ -336,21 +336,24 @@ void run_rebuild::finish() {
         untrusted_ = untrusted_ || !block_->persistent_damage().empty();
         const u64 first = untrusted_ ? first_trusted() : first_to_deliver();
         const u64 uncertain_from = untrusted_ ? first_uncertain() : telemetry::no_frame;
+        block_->replace_crowded_rings();
         memory_->remake(helpers_);
-        // Frames of a damaged block may be wrong although each of them is proved, so they are made again if
         crash_here(crash_point::memory_remade);
+        // Frames of a damaged block may be wrong although each of them is proved, so they are made again if
         // that is possible.
         ring::kept_frames kept;
-        if (!untrusted_ || loses_what_it_drops()) kept = block_->find_kept(limits_from(first));
+        // Reading GPU memory takes longer than making its frames again.
+        const bool loses = loses_what_it_drops();
+        if (!untrusted_ || loses) kept = block_->find_kept(limits_from(first), loses ? helpers_ : "");
         truncate_ledgers(first, kept.done_below);
-        shm::segment::remove(run_id_);
-        block_->make(first, known_end(), untrusted_, &kept);
-        report_kept(kept);
         crash_here(crash_point::ledgers_ended);
-        u64 kept_below = first;
+        shm::segment::remove(run_id_);
         crash_here(crash_point::block_removed);
-        for (u32 k = 0; k < kept.slots.size(); ++k)
+        block_->make(first, known_end(), untrusted_, &kept);
         crash_here(crash_point::block_rebuilt);
+        report_kept(kept);
+        u64 kept_below = first;
+        for (u32 k = 0; k < kept.slots.size(); ++k)
             kept_below = std::max(kept_below, kept.tail[k] + kept.slots[k].size());
         if (untrusted_) record_uncertain_frames(uncertain_from, first, kept_below);
     } catch (const error& e) {

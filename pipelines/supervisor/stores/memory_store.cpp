@@ -1,8 +1,10 @@
 #include "supervisor/stores/memory_store.hpp"
 
 #include <fmt/format.h>
+#include <sys/sendfile.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "core/io.hpp"
 #include "device/cpu/memfd.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/stores/status_reader.hpp"
 
 namespace carousel::supervisor {
 
@@ -27,6 +30,16 @@ constexpr u64 killed_within_ns = 5 * ns_per_s;
 void end_within(int pidfd, u64 patience_ns) noexcept {
     if (events_of(pidfd, POLLIN, now_ns() + patience_ns) == 0) shm::signal_pidfd(pidfd, SIGKILL);
     (void)events_of(pidfd, POLLIN, now_ns() + killed_within_ns);
+}
+
+void copy_bytes(int from, int to, u64 bytes, const std::string& name) {
+    off_t at = 0;
+    while (static_cast<u64>(at) < bytes) {
+        const ssize_t n = ::sendfile(to, from, &at, bytes - static_cast<u64>(at));
+        if (n > 0 || (n < 0 && errno == EINTR)) continue;
+        throw shm_error(fmt::format("copying the memory of {} ({} bytes) at byte {}: {}", name, bytes, at,
+                                    n == 0 ? "it is shorter" : errno_text(errno)));
+    }
 }
 
 }  // namespace
@@ -81,6 +94,18 @@ void memory_store::remake(const std::string& folder) {
         }
     }
     if (!wanted.empty()) make_on_device(wanted, folder, 60 * ns_per_s);
+}
+
+void memory_store::replace_ring(u32 link) {
+    for (block& b : blocks_) {
+        if (b.item.asset || b.item.index != link || !is_there(b)) continue;
+        block fresh{b.item, {}, 0, "", ""};
+        if (b.item.choice.kind == memory_kind::memfd) {
+            make_here(fresh);
+            copy_bytes(b.fds.front().get(), fresh.fds.front().get(), b.bytes, b.item.name);
+        }
+        b = std::move(fresh);
+    }
 }
 
 void memory_store::make_on_device(const std::vector<block*>& wanted, const std::string& folder,
@@ -138,10 +163,16 @@ void memory_store::make_on_device(const std::vector<block*>& wanted, const std::
     (void)reap(maker.pidfd.get());
 }
 
-std::vector<device::status_word> memory_store::read_status_words(u32 link, u32 slots, u64 slot_bytes) const {
+std::vector<device::status_word> memory_store::read_status_words(u32 link, u32 slots, u64 slot_bytes,
+                                                                 status_reader* gpu) const {
     for (const block& b : blocks_) {
-        if (b.item.asset || b.item.index != link || b.item.choice.kind != memory_kind::memfd || !is_there(b))
-            continue;
+        if (b.item.asset || b.item.index != link || !is_there(b)) continue;
+        if (b.item.choice.kind == memory_kind::vmm && gpu != nullptr) {
+            std::vector<int> fds;
+            const json memory = describe(b, fds);
+            return gpu->read(memory, fds, slots, slot_bytes);
+        }
+        if (b.item.choice.kind != memory_kind::memfd) continue;
         device::memory_handle h;
         h.kind = memory_kind::memfd;
         h.bytes = b.bytes;
@@ -154,6 +185,12 @@ std::vector<device::status_word> memory_store::read_status_words(u32 link, u32 s
         return words;
     }
     return {};
+}
+
+bool memory_store::has_gpu_ring() const noexcept {
+    return std::any_of(blocks_.begin(), blocks_.end(), [](const block& b) {
+        return !b.item.asset && b.item.choice.kind == memory_kind::vmm && is_there(b);
+    });
 }
 
 void memory_store::enter(shm::control_block& c) const {

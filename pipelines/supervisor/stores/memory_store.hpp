@@ -15,6 +15,8 @@
 
 namespace carousel::supervisor {
 
+class status_reader;
+
 class memory_store {
 public:
     memory_store() = default;
@@ -36,10 +38,15 @@ public:
     /// Creates two sorts of blocks again: those of a dead owner (kind ipc), and those that were not restored.
     /// The other blocks are kept.
     void remake(const std::string& folder);
-    /// Returns the status words of a ring's slots. Empty if the ring is not in host memory, because this
-    /// process has no GPU context. Throws shm_error.
-    [[nodiscard]] std::vector<device::status_word> read_status_words(u32 link, u32 slots,
-                                                                     u64 slot_bytes) const;
+    /// Gives a ring other memory, which no process maps. In host memory it has the same contents; memory on a
+    /// GPU is allocated by the next remake(). Throws shm_error.
+    void replace_ring(u32 link);
+    /// Returns the status words of a ring's slots. Memory on a GPU is read by `gpu`. Empty if that is null or
+    /// if the memory belongs to a process. Throws shm_error, device_error.
+    [[nodiscard]] std::vector<device::status_word> read_status_words(u32 link, u32 slots, u64 slot_bytes,
+                                                                     status_reader* gpu) const;
+    /// True if a ring has memory on a GPU that is kept while its processes end.
+    [[nodiscard]] bool has_gpu_ring() const noexcept;
     /// Writes kinds and handles into a control block that is not published yet.
     void enter(shm::control_block& c) const;
     /// Returns {kind, bytes, uuid, fd (index into fds) or -1, ipc, pieces} of one block and appends its fds.

@@ -1,8 +1,12 @@
 // Memory of a run that is returned to a second supervisor, descriptor by descriptor.
 #include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "core/json.hpp"
 #include "supervisor/stores/memory_store.hpp"
+#include "supervisor/stores/status_reader.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
@@ -50,6 +54,55 @@ TEST_CASE("a ring in pieces is restored with all its descriptors and passed on")
     CHECK(all[0]["pieces"] == 3);
     CHECK(all[1]["fd"] == 3);
     CHECK(all[1]["pieces"] == 2);
+}
+
+TEST_CASE("a ring's replacement is other memory with the same contents") {
+    memory_item m;
+    m.name = "ring";
+    m.choice.kind = device::memory_kind::memfd;
+    m.bytes = 3 << 20;
+    memory_store k;
+    k.make({m}, "");
+    std::vector<int> fds;
+    (void)k.describe(false, 0, fds);
+    const shm::unique_fd before(::fcntl(fds.at(0), F_DUPFD_CLOEXEC, 0));
+    const u64 mark = 0x1234'5678'9abc'def0, later = 1;
+    const off_t at = (2 << 20) + 8;
+    REQUIRE(::pwrite(before.get(), &mark, sizeof mark, at) == sizeof mark);
+    k.replace_ring(0);
+    fds.clear();
+    (void)k.describe(false, 0, fds);
+    REQUIRE(::pwrite(before.get(), &later, sizeof later, at) == sizeof later);
+    u64 found = 0;
+    CHECK(::pread(fds.at(0), &found, sizeof found, at) == sizeof found);
+    CHECK(found == mark);
+    CHECK(k.complete());
+}
+
+TEST_CASE("carousel-alloc reads the status words of a ring for the supervisor") {
+    memory_item m;
+    m.name = "ring";
+    m.choice.kind = device::memory_kind::memfd;
+    m.bytes = 3 << 12;
+    memory_store k;
+    k.make({m}, "");
+    std::vector<int> fds;
+    const json memory = k.describe(false, 0, fds);
+    const device::status_word second{7, 3, static_cast<u32>(device::status_state::ready)};
+    REQUIRE(::pwrite(fds.at(0), &second, sizeof second, 1 << 12) == sizeof second);
+    status_reader reader(std::filesystem::read_symlink("/proc/self/exe").parent_path());
+    const std::vector<device::status_word> words = reader.read(memory, fds, 3, 1 << 12);
+    REQUIRE(words.size() == 3);
+    CHECK(words[0].state == 0);
+    CHECK(words[1].ring_sequence == 7);
+    CHECK(words[1].epoch == 3);
+    CHECK(words[1].state == second.state);
+    CHECK_THROWS_WITH(reader.read(memory, fds, 4, 1 << 12), test::contains("smaller than the ring's slots"));
+    json on_gpu = memory;
+    on_gpu["kind"] = "vmm";
+    on_gpu["uuid"] = "00000000000000000000000000000000";
+    CHECK_THROWS_WITH(reader.read(on_gpu, fds, 3, 1 << 12), test::contains("CUDA"));
+    CHECK(reader.read(memory, fds, 3, 1 << 12).size() == 3);  // it continues after a refusal
 }
 
 TEST_CASE("a ring with different or missing pieces does not count as returned") {
