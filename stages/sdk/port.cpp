@@ -80,6 +80,7 @@ struct latest_port::state {
         newest;  ///< null: there is no ring at the moment; `failure` has the reason
     latest_frame frame;
     bool delivered = false;
+    u64 next = 0;  ///< frames below this ring sequence are not returned any more
     std::string failure;
     u64 next_retry_ns = 0;
     owner_process owner;
@@ -158,6 +159,8 @@ bool latest_port::state::take() {
     if (copy.use_count() > own) allocate();
     session::newest_frame::about what;
     if (!newest->take(*queue, copy->memory->data() + first, first, bytes, what)) return false;
+    if (what.ring_sequence < next) return false;  // it is in the rings of a rebuilt run again
+    next = what.ring_sequence + 1;
     frame.facts_ = std::move(what);
     return delivered = true;
 }

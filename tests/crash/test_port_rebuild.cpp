@@ -59,6 +59,7 @@ bool damage_header(const run_fixture& run, u64 number) {
 TEST_CASE("a rebuild is a pause for the programs at ports, which get each frame once") {
     port_run run("paused", "", witness());
     external_program writes = run.writes("writes"), reads = run.reads("reads");
+    external_program newest(run, "newest", "carousel-test-port-io", {"latest", "paused", "camera"});
     for (int k = 0; k < 4; ++k) {
         REQUIRE(run.makes_progress(reads));
         CHECK(rebuild(run));
@@ -67,7 +68,9 @@ TEST_CASE("a rebuild is a pause for the programs at ports, which get each frame 
     CHECK(run.makes_progress(reads));
     CHECK_FALSE(writes.has_printed("revoked"));
     CHECK_FALSE(reads.has_printed("revoked"));
+    CHECK(run.makes_progress(newest));
     run.end_and_check();
+    CHECK(newest.wait(20) == 0);  // no frame came twice
     CHECK(run.report()["rebuilds"] == 4);
     CHECK_THAT(run.log(), contains("frames in the rings continue from memory"));
     CHECK(writes.wait(20) == 0);
