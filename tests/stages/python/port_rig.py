@@ -1,5 +1,6 @@
 """A pipeline of two ports and nothing else, and external programs at them; for tests of ports in Python."""
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,14 @@ class Rig:
         started = Program(self.folder, what, self.name, "camera" if what == "write" else "analysis", pause_s)
         self.test.addCleanup(started.close)
         return started
+
+    def rebuild(self):
+        """Has the run's control block made again, as after damage."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
+            control.settimeout(10)
+            control.connect(os.path.join(os.environ["XDG_RUNTIME_DIR"], "carousel", self.name, "control.sock"))
+            control.send(b'{"type": "rebuild"}')
+            self.test.assertIn(b'"ok":true', control.recv(65536).replace(b" ", b""))
 
     def end(self, code=0):
         """Ends the run, with nothing lost, repeated or torn."""

@@ -37,6 +37,19 @@ class Ports(unittest.TestCase):
             self.assertIn("ended, 300 frames", each.output())
         self.assertGreater(report["stages"][1]["from_capture_ms"]["p50"], 0)
 
+    def test_a_rebuild_is_a_pause_for_both_programs(self):
+        rig = port_rig.Rig(self, frames=300)
+        reads, writes = rig.program("read"), rig.program("write", 0.003)
+        for _ in range(2):
+            then = reads.frames()
+            self.assertTrue(port_rig.until(lambda before=then: reads.frames() > before + 20), reads.output())
+            rig.rebuild()
+        report = rig.end()
+        self.assertEqual([report["frames"], report["rebuilds"]], [300, 2])
+        for each in (reads, writes):
+            self.assertEqual(each.process.wait(20), 0, each.output())
+            self.assertIn("ended, 300 frames", each.output())
+
     def test_a_writer_ends_its_stream(self):
         rig = port_rig.Rig(self)
         view = carousel.open(rig.name)
