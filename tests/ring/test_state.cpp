@@ -49,6 +49,24 @@ std::vector<u64> states_in(const bench& b) {
     return numbers;
 }
 
+/// A stage that has made the state of frame 0, has died, and has a successor; its input has two more frames.
+struct one_state {
+    bench b{counting()};
+    u32 index = 0;  ///< the slot of the state
+    seated successor = make();
+    [[nodiscard]] shm::word& slot() const { return b.c->link[state_link].slot[index]; }
+
+private:
+    seated make() {
+        const seated source = b.sit(0), counter = b.sit(1);
+        for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+        job first = begin_frame(counter);
+        complete_frame(counter, first);
+        index = first.output[1].index;
+        return b.die(counter, blame::none, 0);
+    }
+};
+
 }  // namespace
 
 TEST_CASE("state: a frame continues from the state of the frame before, in flight or READY") {
@@ -128,14 +146,10 @@ TEST_CASE("state: the state just below the tail is not freed, and its ring has o
 }
 
 TEST_CASE("state: nothing begins while the previous state or its header is damaged") {
-    bench b(counting());
-    const seated source = b.sit(0), counter = b.sit(1);
-    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
-    job first = begin_frame(counter);
-    complete_frame(counter, first);
-    const seated successor = b.die(counter, blame::none, 0);
-    shm::word& slot = b.c->link[state_link].slot[first.output[1].index];
-    shm::frame_header& h = b.c->frames[state_link].header[first.output[1].index];
+    const one_state run;
+    shm::word& slot = run.slot();
+    shm::frame_header& h = run.b.c->frames[state_link].header[run.index];
+    const seated& successor = run.successor;
     CHECK(outcome_of(successor) == outcome::ok);
     slot.fetch_xor(1);
     CHECK(outcome_of(successor) == outcome::empty);
@@ -151,15 +165,9 @@ TEST_CASE("state: nothing begins while the previous state or its header is damag
 }
 
 TEST_CASE("state: a state that is gone is not taken for the first one") {
-    bench b(counting());
-    const seated source = b.sit(0), counter = b.sit(1);
-    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
-    job first = begin_frame(counter);
-    complete_frame(counter, first);
-    const seated successor = b.die(counter, blame::none, 0);
-    shm::word& slot = b.c->link[state_link].slot[first.output[1].index];
-    slot.store(slot_word::of(load(slot)).freed().pack());
-    CHECK(outcome_of(successor) == outcome::empty);
+    const one_state run;
+    run.slot().store(slot_word::of(load(run.slot())).freed().pack());
+    CHECK(outcome_of(run.successor) == outcome::empty);
 }
 
 TEST_CASE("state: a stage that would miss frames or have several processes is refused") {
