@@ -1,4 +1,4 @@
-"""Rebuilds of a run on a GPU: rebuild_gpu.py PROGRAMS [--device cuda:0] [--rebuilds 20] [--frames 1500] [--fps 60]
+"""Rebuilds of a run on a GPU: rebuild_gpu.py PROGRAMS [--device cuda:0] [--rebuilds 20] [--frames 1500] [--fps 60] [--parts all|contexts]
 
 The demo's pictures, while words of the control block are damaged --rebuilds times. The memory of the rings stays. The run has to
 deliver every frame with the pictures of a run without damage. Prints the time from each damage to the new block and to the first
@@ -29,6 +29,11 @@ print("ready", flush=True)
 sys.stdin.readline()
 begun = time.monotonic()
 status = cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), int(sys.argv[1])) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+print(status, (time.monotonic() - begun) * 1e3, flush=True)
+sys.stdin.readline()
+begun, memory = time.monotonic(), ctypes.c_void_p()
+status = (cuda.cuCtxSetCurrent(context) or cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1 << 20))
+          or cuda.cuMemsetD8_v2(memory, ctypes.c_ubyte(1), ctypes.c_size_t(1 << 20)) or cuda.cuCtxSynchronize())
 print(status, (time.monotonic() - begun) * 1e3, flush=True)
 sys.stdin.readline()
 """
@@ -89,22 +94,78 @@ def rebuilt(a):
         end_process(run.process)
 
 
-def contexts_at_once(ordinal, count):
-    """Returns the ms in which the slowest of `count` processes has made its context."""
-    made = [subprocess.Popen([sys.executable, "-c", CONTEXT, str(ordinal)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            for _ in range(count)]
-    try:
-        for process in made:
+class Contexts:
+    """Processes that make a context each at go(), and use it at the next go()."""
+
+    def __init__(self, ordinal, count):
+        self.made = [subprocess.Popen([sys.executable, "-c", CONTEXT, str(ordinal)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                     for _ in range(count)]
+        for process in self.made:
             process.stdout.readline()
-        for process in made:
+
+    def go(self):
+        for process in self.made:
             process.stdin.write("\n")
             process.stdin.flush()
-        found = [process.stdout.readline().split() for process in made]
+
+    def ms(self):
+        """The ms in which the slowest of them has done its step."""
+        found = [process.stdout.readline().split() for process in self.made]
+        assert all(status == "0" for status, _ in found), found
+        return max(float(ms) for _, ms in found)
+
+    def kill(self):
+        for process in self.made:
+            process.kill()
+
+    def end(self):
+        """Returns the ms until all are reaped."""
+        begun = time.monotonic()
+        for process in self.made:
+            process.kill()
+        for process in self.made:
+            process.wait(30)
+            process.stdin.close()
+            process.stdout.close()
+        return (time.monotonic() - begun) * 1e3
+
+
+def contexts_at_once(ordinal, count):
+    """Returns the ms in which the slowest of `count` processes has made its context."""
+    contexts = Contexts(ordinal, count)
+    try:
+        contexts.go()
+        return contexts.ms()
     finally:
-        for process in made:
-            process.communicate("\n", timeout=30)
-    assert all(status == "0" for status, _ in found), found
-    return max(float(ms) for _, ms in found)
+        contexts.end()
+
+
+def at_the_kill(ordinal, ready):
+    """Returns the ms of the end of processes, and of others: `ready`: the first use of their contexts; otherwise making them."""
+    old, new = Contexts(ordinal, STAGES), Contexts(ordinal, STAGES)
+    try:
+        old.go()
+        old.ms()
+        if ready:
+            new.go()
+            new.ms()
+        old.kill()
+        new.go()
+        gone = old.end()
+        return gone, new.ms()
+    finally:
+        old.end()
+        new.end()
+
+
+def print_contexts(ordinal):
+    for count in (1, STAGES):
+        of = [contexts_at_once(ordinal, count) for _ in range(5)]
+        print(f"contexts of {count} processes at once: median {statistics.median(of):.0f} ms, {len(of)} times")
+    for ready, what in ((False, "contexts made"), (True, "first use of contexts")):
+        of = [at_the_kill(ordinal, ready) for _ in range(5)]
+        print(f"{what} while {STAGES} processes with contexts are killed: median {statistics.median(t[1] for t in of):.1f} ms; "
+              f"these are gone after {statistics.median(t[0] for t in of):.0f} ms, {len(of)} times")
 
 
 def main():
@@ -112,16 +173,17 @@ def main():
     p.add_argument("programs", type=os.path.abspath), p.add_argument("--device", default="cuda:0")
     p.add_argument("--rebuilds", type=int, default=20), p.add_argument("--frames", type=int, default=1500)
     p.add_argument("--fps", type=float, default=60), p.add_argument("--triangles", type=int, default=100000)
-    p.add_argument("--limit-ms", type=float, default=0)
+    p.add_argument("--limit-ms", type=float, default=0), p.add_argument("--parts", choices=["all", "contexts"], default="all")
     a = p.parse_args()
     require_gpu(a.device)
+    ordinal = int(a.device.partition(":")[2] or 0) if a.device != "cpu" else 0
+    if a.parts == "contexts":
+        return print_contexts(ordinal)
     with tempfile.TemporaryDirectory(prefix="carousel-rebuilt-") as a.folder:
         expected = Run(a, "whole").ended(a.frames / a.fps * 3 + 60)
         got, times, seconds = rebuilt(a)
     if a.device != "cpu":
-        for count in (1, STAGES):
-            of = [contexts_at_once(int(a.device.partition(":")[2] or 0), count) for _ in range(5)]
-            print(f"contexts of {count} processes at once: median {statistics.median(of):.0f} ms, {len(of)} times")
+        print_contexts(ordinal)
     assert got["rebuilds"] == a.rebuilds, f"{got['rebuilds']} rebuilds, not {a.rebuilds}: give more --frames"
     for key in ("lost", "repeated", "torn"):
         assert got[key] == 0, f"{key}: {got[key]}"
