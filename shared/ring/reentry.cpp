@@ -9,6 +9,7 @@
 
 #include "core/errors.hpp"
 #include "ring/header_check.hpp"
+#include "ring/link.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/topology.hpp"
 
@@ -359,9 +360,13 @@ void enter_frames(shm::control_block& fresh, const shm::control_block& old, cons
                 std::memory_order_relaxed);
             for (u32 s = 0; s < kept.done_below.size(); ++s)
                 for_each_input(fresh.stage[s], [&](u32 input, u32 group) {
-                    if (input != k || kept.tail[k] + n >= kept.done_below[s]) return;
+                    const u64 number = kept.tail[k] + n;
+                    if (input != k || number >= kept.done_below[s]) return;
 #ifndef CAROUSEL_BUG_READ_AGAIN
-                    l.group[slot][group].store(lease_word{generation, 0, 0, 0, lease_state::done}.pack(),
+                    // a stage with `every` has taken only its own frames
+                    const bool had = link_ref(fresh, k).takes(group, number);
+                    const lease_state passed = had ? lease_state::done : lease_state::skipped;
+                    l.group[slot][group].store(lease_word{generation, 0, 0, 0, passed}.pack(),
                                                std::memory_order_relaxed);
 #endif  // seeded bug: a reader gets a frame that it has passed on already
                 });

@@ -130,6 +130,31 @@ TEST_CASE("frames from the end of the run on do not enter") {
     CHECK(kept.done_below == std::vector<u64>{2, 1, 0});
 }
 
+TEST_CASE("after a rebuild, frames that a stage with `every` does not take are skipped and not read") {
+    ring::plan p = chain_of_three();
+    p.stages.push_back({"third", {1}, false});
+    p.stages.back().every = 3;
+    const bench old{p}, fresh{p};
+    const seated source = old.sit(0), middle = old.sit(1);
+    for (u32 k = 0; k < 3; ++k) pass(*source.w);
+    for (u32 k = 0; k < 3; ++k) pass(*middle.w);
+    const kept_frames kept =
+        ring::find_kept_frames(*old.c, *fresh.c, {0, 10, {0, 0, 0, 3}, {}}, [&](u32 link, u32 slot) {
+            const shm::frame_header& h = old.c->frames[link].header[slot];
+            return device::status_word{h.ring_sequence.load(), h.epoch,
+                                       static_cast<u32>(device::status_state::ready)};
+        });
+    REQUIRE(kept.done_below == std::vector<u64>{3, 3, 0, 3});
+    ring::enter_frames(*fresh.c, *old.c, kept, 1);
+    std::vector<ring::lease_state> states;
+    for (const u32 slot : kept.slots[1])
+        states.push_back(
+            ring::lease_word::of(ring::load(fresh.c->link[1].group[slot][fresh.c->stage[3].input_group[0]]))
+                .state);
+    using enum ring::lease_state;
+    CHECK(states == std::vector{done, skipped, skipped});
+}
+
 TEST_CASE("epochs after a rebuild are above those of the frames that it keeps") {
     three_frames run;
     shm::frame_header& h = run.old.c->frames[0].header[run.slot_of(0, 1)];
