@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "device/cpu/memfd.hpp"
 #include "ledger/ledger.hpp"
 #include "ring/helper.hpp"
 #include "ring/participants.hpp"
@@ -94,6 +97,7 @@ private:
 
     bool open_socket();
     void connect();
+    void map_outputs(const nlohmann::json& answer, const std::vector<shm::unique_fd>& fds);
     void receive_answer();
     void watch_supervisor();
     void return_to_supervisor();
@@ -103,6 +107,13 @@ private:
     bool begin_one();
     bool has_arrived(u64 ring_sequence);
     void wait_for_link(bool waits);
+    /// A write that its device may still make after its end.
+    struct late_write {
+        u32 output = 0, link = 0, slot = 0;
+        u64 ring_sequence = 0;
+    };
+    void write_frame(const late_write& x);
+    void write_status(u32 output, u32 slot, u64 ring_sequence, device::status_state state);
     u64 advance(work& x);
     u64 end_stream(work& x);
     bool store_on_disk(const work& x, bool mark);
@@ -140,8 +151,12 @@ private:
     u64 delivered_read_ns_ = 0;
     std::unique_ptr<stages::delivered> delivered_;
     std::vector<work> jobs_;
-    std::vector<std::pair<u32, u32>> late_;  ///< link, slot of writes that its device may still make
-    std::vector<u64> late_frames_;
+    struct ring_memory {
+        std::unique_ptr<device::memfd_mapping> mapped;
+        u64 slot_bytes = 0;
+    };
+    std::vector<ring_memory> memory_;  ///< of its output rings
+    std::vector<late_write> late_;
 };
 
 }  // namespace carousel::test
