@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 using test::require;
 
-constexpr u32 most_steps = 60, most_waits = 3;
+constexpr u32 most_steps = 40, most_waits = 3;
 constexpr std::size_t most_bytes = std::size_t{220} << 10U;  ///< above the longest message of the protocol
 
 constexpr const char* names[] = {"a",  "b",    "b.0",  "b.1", "c",      "",
@@ -153,7 +153,7 @@ public:
                 if (at.fd) (void)::shutdown(at.fd.get(), in.number<u8>() % 2 == 0 ? SHUT_WR : SHUT_RD);
                 break;
             case 3:  // the last message again, without a pause
-                for (u8 k = in.number<u8>() % 64; k > 0; --k) send(at, last_, {});
+                for (u8 k = in.number<u8>() % 16; k > 0; --k) send(at, last_, {});
                 break;
             case 4:
                 if (waits_++ < most_waits) engine_->turn(25);
