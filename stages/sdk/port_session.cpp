@@ -34,16 +34,13 @@ namespace {
 
 constexpr u64 answer_patience_ns = 10 * ns_per_s;
 constexpr u64 beat_ns = 50 * ns_per_ms;
+// The end of the stream as words show it is certain after `end_patience_ns`, in which damaged words would be
+// repaired, if the ledger agrees; after `rebuild_patience_ns`, in which a rebuild would have begun, in any
+// case.
+constexpr u64 end_patience_ns = 100 * ns_per_ms, rebuild_patience_ns = 3 * ns_per_s,
+              end_nap_ns = 10 * ns_per_ms;
 shm::unique_fd own_pidfd() {
     return shm::unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-}
-
-/// Returns the first frame, not below `from`, that the port has not committed; 0 for a port without a claim
-/// on frames (vacant = "skip").
-u64 ledger_reaches(const std::string& path, u64 from) {
-    const auto ledger = telemetry::ledger_reader::open(path);
-    const u64 below = ledger ? ledger->first_undelivered(from) : 0;
-    return below == telemetry::no_frame ? 0 : below;
 }
 
 }  // namespace
@@ -100,9 +97,9 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     worker_ = std::make_unique<ring::worker>(c, incarnation_.seat, incarnation_.entry, incarnation_.epoch);
     status_ = std::make_unique<session::status_words>(c, *worker_, *context_, inputs_, outputs_, 1);
     if (!writes) {
-        const std::string path = telemetry::ledger_path(folder, stage);
-        ledger_ = std::make_unique<telemetry::ledger_writer>(path);
-        delivered_below_ = ledger_reaches(path, c.first_ring_sequence);
+        ledger_path_ = telemetry::ledger_path(folder, stage);
+        ledger_ = std::make_unique<telemetry::ledger_writer>(ledger_path_);
+        find_delivered(c.first_ring_sequence);
     }
     stop_.reset(shm::unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
     crash_here(crash_point::prepared);
@@ -197,6 +194,35 @@ void port_session::disconnect() noexcept {
 // A source's program may be busy elsewhere when the run stops. While this thread holds the mutex, begin()
 // can't lease a frame. So this thread can acknowledge for the program that the program begins no further
 // frame, and END can be computed.
+// Damaged words may have let the port pass frames, which are not in its ledger; those after them are.
+void port_session::find_delivered(u64 first) {
+    first_ = first;
+    const auto ledger = telemetry::ledger_reader::open(ledger_path_);
+    const u64 below = ledger ? ledger->first_undelivered(first) : telemetry::no_frame;
+    if (below == telemetry::no_frame) return;  // a port without a claim on frames (vacant = "skip")
+    delivered_below_ = below;
+    const u64 size = std::max(below, ledger->size());
+    const std::vector<telemetry::ledger_record> records = ledger->read(below, size - below);
+    for (u64 n = 0; n < records.size(); ++n)
+        if (telemetry::is_marked(records[n])) delivered_beyond_.push_back(below + n);
+}
+
+/// True if no frame below END is left for this port, by its ledger; also for a port without a claim on
+/// frames.
+bool port_session::has_all_frames() const {
+    if (ledger_path_.empty()) return true;
+    const auto ledger = telemetry::ledger_reader::open(ledger_path_);
+    const u64 lacking = ledger ? ledger->first_undelivered(first_) : first_;
+    return lacking == telemetry::no_frame || lacking >= ring::load(block_->block().end);
+}
+
+// A program that has seen the end does not come back, so damaged words must not be taken for the end.
+bool port_session::is_end_certain(u64 now) {
+    if (closed_since_ns_ == 0) closed_since_ns_ = now;
+    const u64 shown_ns = now - std::min(now, closed_since_ns_);
+    return shown_ns >= rebuild_patience_ns || (shown_ns >= end_patience_ns && has_all_frames());
+}
+
 void port_session::run_heartbeat() {
     for (;;) {
         pollfd p[2] = {{stop_.get(), POLLIN, 0}, {lost_ ? -1 : socket_.get(), POLLIN | POLLRDHUP, 0}};
@@ -235,7 +261,10 @@ port_session::wait_result port_session::begin(u64 until_ns) {
             if (o == ring::outcome::ok) o = worker_->begin(job_, 0);
         }
         if (o == ring::outcome::revoked || worker_->revoked()) return wait_result::lost;
-        if (o == ring::outcome::closed) return wait_result::closed;
+        if (o != ring::outcome::closed)
+            closed_since_ns_ = 0;
+        else if (is_end_certain(now_ns()))
+            return wait_result::closed;
         if (o == ring::outcome::ok) {
             committed_ = false;
             telemetry::begin_busy(entry(), now_ns());
@@ -258,7 +287,8 @@ port_session::wait_result port_session::begin(u64 until_ns) {
                 return std::max(since, running_.resumed_ns(now));
             });
         }
-        shm::wait(s.doorbell, seen, std::min(shm::max_sleep_ns, until_ns - now));
+        shm::wait(s.doorbell, seen,
+                  std::min(closed_since_ns_ == 0 ? shm::max_sleep_ns : end_nap_ns, until_ns - now));
         (worker_->outputs() > 0 ? s.counters.wait_output_ns : s.counters.wait_input_ns)
             .fetch_add(now_ns() - now, std::memory_order_relaxed);
     }

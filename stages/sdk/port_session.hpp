@@ -19,6 +19,7 @@
 // the supervisor watches the lock or the pidfd. But a child can write to a ring only through pointers that it
 // is not permitted to use.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
@@ -107,7 +108,13 @@ private:
     [[nodiscard]] shm::incarnation& entry() const noexcept {
         return block_->block().entry[incarnation_.entry];
     }
-    [[nodiscard]] bool is_delivered() const noexcept { return job_.ring_sequence < delivered_below_; }
+    void find_delivered(u64 first);
+    [[nodiscard]] bool is_delivered() const noexcept {
+        return job_.ring_sequence < delivered_below_ ||
+               std::binary_search(delivered_beyond_.begin(), delivered_beyond_.end(), job_.ring_sequence);
+    }
+    [[nodiscard]] bool has_all_frames() const;
+    [[nodiscard]] bool is_end_certain(u64 now);
     [[nodiscard]] u32 committer() const noexcept {
         return telemetry::ledger_committer(incarnation_.seat, incarnation_.epoch);
     }
@@ -135,6 +142,10 @@ private:
     /// Frames below are in the ledger, and a rebuild of the run makes them again for other sinks: they are
     /// completed, and not given to the program again.
     u64 delivered_below_ = 0;
+    std::vector<u64> delivered_beyond_;  ///< further frames in the ledger, in ascending order
+    std::string ledger_path_;            ///< "": a writer
+    u64 first_ = 0;                      ///< the first frame of the run
+    u64 closed_since_ns_ = 0;            ///< since when the words show the end of the stream; 0: they do not
     std::mutex begins_;
     std::atomic<bool> lost_{false};
     running_time running_;  ///< updated by the heartbeat thread

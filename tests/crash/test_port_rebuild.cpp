@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <thread>
 
+#include "ring/link.hpp"
 #include "ring/words.hpp"
 #include "shm/segment.hpp"
 #include "tests/crash/port_run.hpp"
@@ -31,6 +32,25 @@ void damage_words(const run_fixture& run) {
     shm::word& at = s.block().job[witness.first_job + witness.jobs - 1];
     const ring::job_word w = ring::job_word::of(ring::load(at));
     at.store(ring::job_word{w.version, 4711, ring::job_state::idle}.pack());
+}
+
+/// A wild write that makes the reader pass the frame after the next one: its word reads as DONE. Returns
+/// false if the frame is not in the ring.
+bool pass_a_frame(const run_fixture& run) {
+    const shm::segment s = shm::segment::attach(run.run_id());
+    shm::link_block& camera = s.block().link[0];
+    const u32 group = s.block().stage[1].input_group[0];
+    const u64 passed = ring::link_ref(s.block(), 0).tail() + 2;
+    for (u32 k = 0; k < camera.slots; ++k) {
+        const ring::slot_word slot = ring::slot_word::of(ring::load(camera.slot[k]));
+        if (slot.state != ring::slot_state::ready ||
+            s.block().frames[0].header[k].ring_sequence.load() != passed)
+            continue;
+        u64 waits = ring::lease_word{slot.generation, 0, 0, 0, ring::lease_state::wait}.pack();
+        return camera.group[k][group].compare_exchange_strong(
+            waits, ring::lease_word{slot.generation, 0, 0, 0, ring::lease_state::done}.pack());
+    }
+    return false;
 }
 
 /// Changes a bit in the header of a READY frame of the camera's ring; returns false if the frame is not
@@ -151,4 +171,40 @@ TEST_CASE("a written frame whose header is damaged is lost alone, and the report
     CHECK(r["repeated"] == 0);
     CHECK(r["torn"] == 0);
     CHECK_THAT(r.dump(), contains("lost in a rebuild"));
+}
+
+TEST_CASE("a reader whose damaged words have made it pass a frame gets no frame twice") {
+    port_run run("passed", "allow_dead_letters = 1\n", witness());
+    external_program writes = run.writes("writes");
+    external_program reads(run, "reads", "carousel-test-port-io", {"read-all", "passed", "analysis", "5000"});
+    REQUIRE(run.wait_until([&] { return pass_a_frame(run); }));
+    REQUIRE(run.wait_until([&] { return reads.has_printed(" for "); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it commits frames after that one
+    CHECK(rebuild(run));
+    CHECK(run.makes_progress(reads));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(run.report()["repeated"] == 0);
+    CHECK(run.report()["lost"] == 0);
+}
+
+TEST_CASE("a reader does not take damaged words for the end of the stream") {
+    run_fixture run;
+    const std::string name = "unended";
+    run.start(run.pipeline(name, port_pipeline(name, "") + witness()), {"--frames", "1500"});
+    REQUIRE(run.wait_until([&] { return run.stage("analysis").value("state", "") == "vacant"; }));
+    const external_program writes(run, "writes", "carousel-test-port-io", {"write", name, "camera", "500"});
+    external_program reads(run, "reads", "carousel-test-port-io", {"read", name, "analysis", "0"});
+    REQUIRE(run.wait_until([&] { return reads.frame() >= 100; }));
+    {
+        const shm::segment s = shm::segment::attach(run.run_id());
+        s.block().stage[1].source ^= 1U << 10U;  // of the reader, which has none
+    }
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(reads.wait(20) == 0);
+    CHECK(reads.has_printed("ended, 1500 frames"));
+    check_undamaged(run.report());
+    CHECK(run.report()["rebuilds"] == 1);
 }
