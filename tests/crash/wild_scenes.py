@@ -51,7 +51,7 @@ class Run:
 
     def __init__(self, scene, name, file, words):
         self.scene, self.name = scene, name
-        self.status = re.compile(rf"^{name}: [\w ]+, (\d+) (?:of \d+ )?frames")
+        self.status = re.compile(rf"^{name}: .*[, ](\d+) (?:of \d+ )?frames, ")
         self.report_file = os.path.join(scene.folder, name + ".json")
         self.process = subprocess.Popen(
             [os.path.join(scene.programs, "carousel"), "run", file, "--name", name, *words, "--no-color", "--report", self.report_file],
@@ -89,6 +89,10 @@ class Run:
         with open(os.path.join(self.scene.runtime, "carousel", self.name, "run.json"), encoding="utf-8") as f:
             run_id = json.load(f)["run_id"]
         return next(p for p in glob.glob("/dev/shm/*") if run_id in p and "trace" not in p)
+
+    def what_happened(self):
+        """Its log without the lines that show only its state."""
+        return [line for line in self.lines if not self.status.match(line)]
 
     def report(self):
         try:
@@ -131,7 +135,9 @@ class Program:
         return [n for after, first in gaps for n in range(int(first), int(after))]
 
     def repeated(self):
-        return [line for line in self.output().splitlines() if (m := re.match(r"frame (\d+) for (\d+)", line)) and int(m[1]) < int(m[2])]
+        """The frames that a reader got twice. A frame that it missed may come later, after a rebuild."""
+        return [int(n) for n, m in re.findall(r"^frame (\d+) for (\d+)", self.output(), re.MULTILINE)
+                if int(n) < int(m) and int(n) not in self.missing()]
 
     def end(self):
         """Waits for its end; returns its exit code, or None if it had to be killed."""

@@ -13,6 +13,7 @@ import mmap
 import os
 import queue
 import random
+import signal
 import struct
 import sys
 import time
@@ -103,7 +104,7 @@ def disturbed(begin, where, seed, writes):
         return {"where": where, "into": run.name, "seed": seed, "ended": ended, "exits": [r.process.returncode for r in scene.runs],
                 "silence_s": round(max(r.longest_silence for r in scene.runs), 1), "reports": [r.report() for r in scene.runs],
                 "programs": [(p.port, p.end(), p.missing(), p.repeated(), p.output()[-500:]) for p in scene.external], "written": written, "recorded": recorded,
-                "logs": [f"{r.name}: {line}" for r in scene.runs for line in r.lines[-25:]]}
+                "logs": [f"{r.name}: {line}" for r in scene.runs for line in r.what_happened()[-40:]]}
     finally:
         scene.end()
 
@@ -180,7 +181,9 @@ def main():
     p.add_argument("--device", default="cpu")
     p.add_argument("--isolation", default="process", choices=["process", "mps"])
     p.add_argument("--layout", default="demo", choices=LAYOUTS, help="the pipeline, and what takes part in it [demo]")
+    p.add_argument("--only", type=int, help="run only the scene whose seed ends with this number")
     a = p.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell's background job ignores it, and so would the runs
     number, bad, verdicts = seed(), 0, {}
     print(f"seed {number} (CAROUSEL_TEST_SEED)", flush=True)
     places = queue.SimpleQueue()
@@ -197,7 +200,8 @@ def main():
 
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         calm = pool.submit(with_scene, undisturbed)
-        runs = [pool.submit(with_scene, disturbed, where, f"{number}.{k}", a.writes) for k, where in enumerate(WHERE * scaled(1))]
+        runs = [pool.submit(with_scene, disturbed, where, f"{number}.{k}", a.writes) for k, where in enumerate(WHERE * scaled(1))
+                if a.only in (None, k)]
         for r in (run.result() for run in runs):
             verdict, good = judged(r, calm.result())
             verdicts[verdict] = verdicts.get(verdict, 0) + 1
