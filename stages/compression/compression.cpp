@@ -108,7 +108,7 @@ void decompress(std::string_view how, std::span<const std::byte> from, std::span
             fmt::format("it is compressed by {}, but this program was built without that library", how));
     if (from.size() != to.size())
         throw compression_error("the number of bytes differs from the declared size");
-    std::memcpy(to.data(), from.data(), to.size());
+    if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
 }
 
 }  // namespace carousel::stages
