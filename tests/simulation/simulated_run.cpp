@@ -46,6 +46,7 @@ simulated_history::simulated_history(const simulated_run_options& o) : options_(
     machine_.supervisors_may_die = takes_over_;
     machine_.died = [this](fiber& f, const std::string&) { supervisor_died(f); };
     machine_.load = [this](simulated_process& p, const std::vector<std::string>& environment) {
+        notice_rebuild();  // before its first process delivers a frame
         return std::make_unique<simulated_stage>(run_, p, environment);
     };
 }
