@@ -34,6 +34,8 @@ def grid(u_count, v_count, first):
 def primitive(model, vertices, indices, material, **attributes):
     used = {"POSITION": [x for p, _, _ in vertices for x in p], "NORMAL": [x for _, n, _ in vertices for x in n]}
     made = {key: model.accessor("f", values, "VEC3") for key, values in used.items()}
+    points = [p for p, _, _ in vertices]
+    model.json["accessors"][made["POSITION"]].update(min=[min(axis) for axis in zip(*points)], max=[max(axis) for axis in zip(*points)])
     made["TEXCOORD_0"] = model.accessor("f", [x for _, _, t in vertices for x in t], "VEC2")
     made.update(attributes)
     return {"attributes": made, "indices": model.accessor("H", indices, "SCALAR"), "material": material}
@@ -43,7 +45,7 @@ def sphere(radius, u_count=24, v_count=16):
     vertices = []
     for v in range(v_count + 1):
         for u in range(u_count + 1):
-            a, b = -2 * math.pi * u / u_count, math.pi * v / v_count
+            a, b = 2 * math.pi * u / u_count, math.pi * v / v_count
             n = [math.sin(b) * math.cos(a), math.cos(b), math.sin(b) * math.sin(a)]
             vertices.append(([radius * x for x in n], n, [u / u_count, v / v_count]))
     return vertices, grid(u_count, v_count, 0)
@@ -78,7 +80,7 @@ def arms():
                 vertices.append(([radius * n[0], height, radius * n[2]], n, [u / AROUND, 1 - v / ALONG]))
                 joints.extend([arm * JOINTS + lower, arm * JOINTS + upper, 0, 0])
                 weights.extend([1 - part, part, 0, 0])
-        indices += [i for t in zip(*[iter(grid(AROUND, ALONG, first))] * 3) for i in (t[0], t[2], t[1])]
+        indices += grid(AROUND, ALONG, first)
     return vertices, indices, joints, weights
 
 
