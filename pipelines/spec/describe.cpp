@@ -14,6 +14,7 @@
 #include "core/user_input.hpp"
 #include "frame/frame_format.hpp"
 #include "os/subprocess.hpp"
+#include "parameters/parameter_union.hpp"
 #include "shm/control_block.hpp"
 #include "spec/links.hpp"
 #include "spec/pipeline_keys.hpp"
@@ -110,22 +111,28 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& re
     return query;
 }
 
+/// The fields of all stages. In the message of a refusal, the other stage is the first that names parameters.
 ring::parameter_schema common_schema(const pipeline& p, const std::vector<stage_description>& described) {
     const stage_description* first = nullptr;
+    ring::parameter_schema all;
     for (std::size_t k = 0; k < described.size(); ++k) {
         const stage_description& d = described[k];
         if (!d.parameters) continue;
-        if (first == nullptr) first = &d;
-        if (d.parameters == first->parameters) continue;
-        const bool same_type = d.parameters.type == first->parameters.type;
-        refuse(p.stages[k].at,
-               fmt::format("stage \"{}\" takes parameters of {}, but stage \"{}\" takes {}{}: the stages of "
-                           "a pipeline share "
-                           "one set of parameters",
-                           d.stage, d.parameters.describe(), first->stage, first->parameters.describe(),
-                           same_type ? " (another version of the type)" : ""));
+        if (first == nullptr) {
+            first = &d;
+            all = d.parameters;
+            continue;
+        }
+        try {
+            all = ring::union_of(all, d.parameters);
+        } catch (const config_error& e) {
+            refuse(p.stages[k].at,
+                   fmt::format("stage \"{}\" takes parameters of {}, but stage \"{}\" takes {} ({}): the "
+                               "stages of a pipeline share one set of parameters",
+                               d.stage, d.parameters.describe(), first->stage, all.describe(), e.what()));
+        }
     }
-    return first != nullptr ? first->parameters : ring::parameter_schema{};
+    return all;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/user_input.hpp"
+#include "parameters/parameter_union.hpp"
 #include "shm/block_guard.hpp"
 
 namespace carousel::stages {
@@ -80,13 +81,23 @@ void player::wait_for_turn(u64 time_ns) {
     last_played_ns_ = due + most_catching_up_ns > now ? due : now;
 }
 
+// The recorded fields as they were, and those that only stages of this pipeline have as they are now.
+std::span<const std::byte> player::parameters_of(const frame& f, const frame_facts& recorded) {
+    if (recorded.parameters.size() != about_.parameters.bytes)
+        return recorded.parameters;  // stamp() refuses it
+    parameters_.assign(f.parameter_bytes().begin(), f.parameter_bytes().end());
+    parameters_.resize(std::max(parameters_.size(), recorded.parameters.size()));
+    ring::copy_fields(about_.parameters, recorded.parameters, parameters_);
+    return parameters_;
+}
+
 // If a frame cannot be read and the stage throws, only this frame is lost.
 void player::process(frame& f) {
     if (!loop_ && f.frame_number() >= played_) return f.end_stream();
     device::mapping& lane = *lanes_[f.lane()];
     const frame_facts facts = frames_.read(first_ + f.frame_number() % played_, lane.host_data());
     wait_for_turn(facts.born_ns);
-    f.stamp({facts.time_s, facts.parameter_number, facts.parameters, facts.capture_ns});
+    f.stamp({facts.time_s, facts.parameter_number, parameters_of(f, facts), facts.capture_ns});
     f.metadata().assign(facts.metadata);
     if (facts.used.planes != 0 && f.output().used() != nullptr) {
         const shm::block_open open;

@@ -29,6 +29,7 @@ public:
 
 private:
     void wait_for_turn(u64 time_ns);
+    std::span<const std::byte> parameters_of(const frame& f, const frame_facts& recorded);
 
     std::string path_;
     recording about_;
@@ -39,6 +40,7 @@ private:
     ring_reader frames_;
     u64 played_ = 0;  ///< number of frames that are played, beginning with frame first_
     std::vector<std::unique_ptr<device::mapping>> lanes_;
+    std::vector<std::byte> parameters_;          ///< of the frame that is made
     u64 last_time_ns_ = 0, last_played_ns_ = 0;  ///< times of the previous frame, in the recording and in
                                                  ///< this run
 };

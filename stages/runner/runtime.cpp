@@ -15,6 +15,7 @@
 #include "core/log.hpp"
 #include "device/canary.hpp"
 #include "device/cpu/pool.hpp"
+#include "parameters/parameter_union.hpp"
 #include "ring/own_pages.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
@@ -85,6 +86,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     check_output(d);
     check_parameters(d);
     parameter_type_ = d.parameters.type;
+    parameter_bytes_ = d.parameters.bytes;
     if (d.finish_threads > 1 && (stage_block().flags & shm::stage_flag::latest) != 0)
         log::warning(
             "finish_threads = {} is ignored: a stage in a latest group finishes one frame at a time, the "
@@ -127,9 +129,9 @@ void runtime::check_output(const description& d) const {
         attachment_.outputs.size() > 1 ? "were" : "was", describe_outputs(attachment_.outputs)));
 }
 
-// A stage whose program was built again during the run may read parameters only with the schema of the run.
+// A stage whose program was built again during the run may read only parameters that the run has.
 void runtime::check_parameters(const description& d) const {
-    if (!d.parameters || d.parameters == attachment_.parameters) return;
+    if (!d.parameters || ring::includes(attachment_.parameters, d.parameters)) return;
     throw config_error(fmt::format(
         "stage {} takes parameters of {}, but the run was started with {}: restart the pipeline to change it",
         attachment_.stage, d.parameters.describe(),
@@ -146,7 +148,7 @@ void runtime::check_device(const description& d) const {
 }
 
 void runtime::require_parameters(std::string_view type, std::size_t bytes) const {
-    if (type == parameter_type_ && bytes == attachment_.parameters.bytes) return;
+    if (type == parameter_type_ && bytes == parameter_bytes_) return;
     throw config_error(
         fmt::format("stage {} reads parameters of type {} ({} bytes), but configure() has named {}: set "
                     "description::parameters to that type's schema()",

@@ -180,6 +180,7 @@ private:
     device::access of_others_ = device::access::read;  ///< the access with which inputs and other stages'
                                                        ///< assets are mapped
     std::string parameter_type_;  ///< as named by configure(); "": configure() has named no type
+    u32 parameter_bytes_ = 0;     ///< likewise; the pipeline's parameters may have more
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
 };
 

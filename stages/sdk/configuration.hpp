@@ -140,7 +140,7 @@ struct description {
     /// frame's plane<T>() is called.
     std::vector<plane_read> reads = {};
     /// T::schema() if the stage reads frame::parameters<T>(). All stages of a pipeline that read parameters
-    /// must name the same schema.
+    /// name one type, and each the fields that it reads.
     parameter_schema parameters = {};
     runs_on device = runs_on::any;  ///< where it can run
     bool ends = false;              ///< a source that may call frame::end_stream()

@@ -116,11 +116,11 @@ public:
                                                               std::size_t bytes) const override {
         const parameter_schema& named = seat_.description.parameters;
         if (named.type != type || named.bytes != bytes ||
-            (!parameters_.empty() && parameters_.size() != bytes))
+            (!parameters_.empty() && parameters_.size() < bytes))
             throw config_error(
                 fmt::format("stage {} reads parameters of type {} ({} bytes), but configure() names {}",
                             seat_.name, type, bytes, named ? named.describe() : "none"));
-        if (!parameters_.empty()) return parameters_;
+        if (!parameters_.empty()) return parameters_.first(bytes);
         if (initial_.empty()) initial_ = named.initial_values();
         return initial_;
     }

@@ -62,6 +62,18 @@ TEST_CASE("a pipeline has the parameters that its stages name, with the file's v
     CHECK(planned("", described({}, lamp())).schema == lamp());
 }
 
+TEST_CASE("a pipeline has the fields of all stages that describe one type") {
+    ring::parameter_schema level = lamp(), mode = lamp();
+    level.fields.pop_back();
+    level.bytes = 4;
+    mode.fields.erase(mode.fields.begin());
+    const parameter_plan p = planned("[parameters]\nmode = \"wild\"\n", described(level, mode));
+    CHECK(p.schema == lamp());
+    CHECK(value_of(p, "mode") == 1);
+    CHECK_THAT(refusal("[parameters]\nmode = \"wild\"\n", described(level, {})),
+               contains("no parameter \"mode\""));
+}
+
 TEST_CASE("a pipeline whose stages name no parameters has none, and its file may set none") {
     CHECK_FALSE(planned("", described({}, {})).schema);
     CHECK_THAT(refusal("[parameters]\nlevel = 1\n", described({}, {})),
