@@ -11,6 +11,13 @@
 
 namespace carousel::kernels {
 
+/// Changes of all materials of a G-buffer, except unlit ones.
+struct material_override {
+    f32 tint[3] = {1.0F, 1.0F, 1.0F};  ///< factors of the base colour
+    f32 roughness = -1.0F;             ///< 0 .. 1 instead of the material's own; negative: its own
+    f32 metallic = -1.0F;              ///< likewise
+};
+
 /// Shades each pixel of a G-buffer, as scene-referred linear light.
 struct light_args {
     surface_planes in;            ///< of `width` x `height` pixels
@@ -23,6 +30,7 @@ struct light_args {
     f32 sun = 3.0F;               ///< irradiance of the directional light
     f32 occlusion_radius = 0.3F;  ///< world units; 0: no ambient occlusion
     f32 fog = 0.0F;               ///< 1 / distance at which e^-1 of a surface's light is left; 0: none
+    material_override material;
     const punctual_light* lights = nullptr;  ///< in addition to the directional light
     u32 light_count = 0;                     ///< at most max_lights
     /// What is visible where there is no surface, u32[backdrop_side][backdrop_side] (sky_picture.hpp); null:
@@ -43,7 +51,8 @@ struct post_args {
     u8* color = nullptr;            ///< u8[height][width][4]
     u32 width = 0, height = 0;
     f32 exposure = 1.0F;
-    f32 bloom = 0.06F;  ///< part of the light that the lens scatters, 0 .. 1; 0: no bloom is computed
+    f32 bloom =
+        0.06F;  ///< part of the light that the lens scatters, 0 .. 1; 0: on the CPU no bloom is computed
     tone_map_name map = tone_map_name::neutral;
     bool smooth_edges = true;  ///< FXAA
     std::byte* scratch = nullptr;

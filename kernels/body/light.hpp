@@ -239,12 +239,17 @@ struct seen_surface {
     vec3 mirrored;  ///< the direction that it reflects to the eye
     f32 n_v;
 };
-[[nodiscard]] CAROUSEL_HD_INLINE seen_surface seen_surface_of(vec3 albedo, u32 packed, vec3 d, vec3 n) {
+[[nodiscard]] CAROUSEL_HD_INLINE seen_surface seen_surface_of(const light_pass& p, vec3 albedo, u32 packed,
+                                                              vec3 d, vec3 n) {
     const auto part = [&](u32 shift) {
         return static_cast<f32>(static_cast<i32>(packed >> shift & 255U)) * (1.0F / 255.0F);
     };
+    const material_override& o = p.a.material;
+    const f32 metallic = o.metallic >= 0.0F ? o.metallic : part(8),
+              roughness = o.roughness >= 0.0F ? o.roughness : part(0);
     seen_surface s{};
-    s.m = {albedo, part(8), part(0), part(16), part(24) * 15.9375F};
+    s.m = {albedo * vec3{o.tint[0], o.tint[1], o.tint[2]}, metallic, roughness, part(16),
+           part(24) * 15.9375F};
     s.c = lobes_of(s.m);
     s.d = d, s.n = n;
     const f32 cosine = -dot(n, d);
@@ -303,7 +308,7 @@ struct seen_words {
                                                   f32 open) {
     const auto linear = [&](u32 shift) { return tables.decode[4 * (w.albedo >> shift & 255U)]; };
     const seen_surface s =
-        seen_surface_of({linear(0), linear(8), linear(16)}, w.material, d, unpack_normal(w.normal));
+        seen_surface_of(p, {linear(0), linear(8), linear(16)}, w.material, d, unpack_normal(w.normal));
     const vec3 point = along(p.rays.eye, ray, 1.0F / depth);
     const bool coated = s.m.clearcoat > 0.0F;
     f32 sun = p.a.sun;

@@ -224,11 +224,11 @@ CAROUSEL_HD_INLINE u32 compare_pixel(const compare_pass& p, u32 x, u32 y) {
             reinterpret_cast<u32*>(args.color), args.width, args.gain};
 }
 
-/// The passes of post(), in order: `downs` of `down`, one fewer of `up`, `tone`, `smooth`.
+/// The passes of post(), in order. `tone` reads what `down` and `up` make only if its part of the bloom is
+/// not 0.
 struct post_plan {
-    u32 downs;
     bloom_down_pass down[bloom_levels];
-    bloom_up_pass up[bloom_levels];
+    bloom_up_pass up[bloom_levels - 1];
     tone_pass tone;
     smooth_pass smooth;
 };
@@ -243,21 +243,17 @@ struct post_plan {
     linear_picture levels[bloom_levels + 1];
     // The kernels only read the input picture.
     levels[0] = {const_cast<f32*>(args.radiance), width, height};
-    p.downs = args.bloom > 0.0F ? bloom_levels : 0;
-    for (u32 i = 0; i < p.downs; ++i) {
+    for (u32 i = 0; i < bloom_levels; ++i) {
         const u32 w = bloom_side(width, i), h = bloom_side(height, i);
         levels[i + 1] = {reinterpret_cast<f32*>(at), w, h};
         at += align_block(u64{w} * h * 16);
         p.down[i] = {levels[i], levels[i + 1], i == 0 ? 24.0F : 65504.0F};
     }
-    for (u32 i = 0; i + 1 < p.downs; ++i) p.up[i] = {levels[p.downs - i], levels[p.downs - i - 1], 0.55F};
+    for (u32 i = 0; i + 1 < bloom_levels; ++i)
+        p.up[i] = {levels[bloom_levels - i], levels[bloom_levels - i - 1], 0.55F};
     u32* const color = reinterpret_cast<u32*>(args.color);
-    p.tone = {levels[0],
-              levels[p.downs > 0 ? 1 : 0],
-              args.smooth_edges ? mapped : color,
-              args.exposure,
-              args.bloom,
-              static_cast<tone_map>(args.map),
+    p.tone = {levels[0],     levels[1],  args.smooth_edges ? mapped : color,
+              args.exposure, args.bloom, static_cast<tone_map>(args.map),
               tables};
     p.smooth = {mapped, color, width, height};
     return p;

@@ -213,8 +213,8 @@ CAROUSEL_FORCE void row_sky(lit_row& r, const light_pass& p) {
 }
 
 /// The pixel's surface, from the words that row_surface() has read.
-CAROUSEL_FORCE seen_surface surface_at(const lit_row& r, u32 l) {
-    return seen_surface_of({float_of(r.albedo[0][l]), float_of(r.albedo[1][l]), float_of(r.albedo[2][l])},
+CAROUSEL_FORCE seen_surface surface_at(const light_pass& p, const lit_row& r, u32 l) {
+    return seen_surface_of(p, {float_of(r.albedo[0][l]), float_of(r.albedo[1][l]), float_of(r.albedo[2][l])},
                            r.material[l], at(r.d, l), at(r.n, l));
 }
 CAROUSEL_FORCE void row_surface(lit_row& r, const light_pass& p, u64 first, u32 columns) {
@@ -230,7 +230,7 @@ CAROUSEL_FORCE void row_surface(lit_row& r, const light_pass& p, u64 first, u32 
     take_row(r.material, p.a.in.material + first, columns);
     u32 coats = 0;
     for (u32 l = 0; l < row; ++l) {
-        const seen_surface s = surface_at(r, l);
+        const seen_surface s = surface_at(p, r, l);
         put(r.mirrored, l, s.mirrored);
         r.n_v[l] = s.n_v, r.roughness[l] = s.m.roughness, r.clearcoat[l] = s.m.clearcoat;
         coats += u32{s.m.clearcoat > 0.0F};
@@ -251,8 +251,8 @@ CAROUSEL_FORCE void row_light(lit_row& r, const light_pass& p) {
         const vec3 mirror{r.mirror[l][0], r.mirror[l][1], r.mirror[l][2]};
         const vec3 coat{r.coat[l][0], r.coat[l][1], r.coat[l][2]};
         put(r.out, l,
-            surface_light(pass, surface_at(r, l), r.sun[l], material_openness(r.color[l]) * r.open[l], sums,
-                          mirror, coat, coated));
+            surface_light(pass, surface_at(p, r, l), r.sun[l], material_openness(r.color[l]) * r.open[l],
+                          sums, mirror, coat, coated));
     }
 }
 

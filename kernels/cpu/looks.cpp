@@ -50,10 +50,11 @@ void run_light(device::cpu::pool& pool, const light_args& args, const entries& u
 void run_post(device::cpu::pool& pool, const post_args& args, const entries& use) {
     const shade_entries& loops = shade_entries_of(use);
     const body::post_plan plan = body::make_post_plan(args, &light_tables);
-    for (u32 i = 0; i < plan.downs; ++i)
-        each_row(pool, plan.down[i].to.height, loops.bloom_down_rows, plan.down[i]);
-    for (u32 i = 0; i + 1 < plan.downs; ++i)
-        each_row(pool, plan.up[i].to.height, loops.bloom_up_rows, plan.up[i]);
+    if (args.bloom > 0.0F) {
+        for (const body::bloom_down_pass& down : plan.down)
+            each_row(pool, down.to.height, loops.bloom_down_rows, down);
+        for (const body::bloom_up_pass& up : plan.up) each_row(pool, up.to.height, loops.bloom_up_rows, up);
+    }
     each_row(pool, args.height, loops.tone_rows, plan.tone);
     if (args.smooth_edges) each_row(pool, args.height, loops.smooth_rows, plan.smooth);
 }

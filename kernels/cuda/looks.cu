@@ -75,15 +75,16 @@ void light(device::queue& q, const light_args& args) {
 
 void post(device::queue& q, const post_args& args) {
     const post_plan plan = make_post_plan(args, nullptr);
-    for (u32 i = 0; i < plan.downs; ++i) {
-        const linear_picture& to = plan.down[i].to;
-        over<bloom_down_pass, down_of>(q, "bloom_down", plan.down[i], to.width, to.height, i == 0);
+    // Also without bloom, because it may change during the run, and the work of all frames must be the same
+    // (description::same_work).
+    bool first = true;
+    for (const bloom_down_pass& down : plan.down) {
+        over<bloom_down_pass, down_of>(q, "bloom_down", down, down.to.width, down.to.height, first);
+        first = false;
     }
-    for (u32 i = 0; i + 1 < plan.downs; ++i) {
-        const linear_picture& to = plan.up[i].to;
-        over<bloom_up_pass, up_of>(q, "bloom_up", plan.up[i], to.width, to.height);
-    }
-    over<tone_pass, tone_of>(q, "tone", plan.tone, args.width, args.height, plan.downs == 0);
+    for (const bloom_up_pass& up : plan.up)
+        over<bloom_up_pass, up_of>(q, "bloom_up", up, up.to.width, up.to.height);
+    over<tone_pass, tone_of>(q, "tone", plan.tone, args.width, args.height);
     if (args.smooth_edges) over<smooth_pass, smooth_of>(q, "smooth", plan.smooth, args.width, args.height);
 }
 

@@ -49,7 +49,6 @@ description light::configure(const configuration& with) {
                        map.stage);
     }
     const settings& s = *with.settings;
-    args_.sun = static_cast<f32>(s.number("sun", args_.light_count > 0 ? 0.0 : 3.0, 0.0, 1e4));
     args_.occlusion_radius = static_cast<f32>(s.number("occlusion", 0.3, 0.0, 1e4));
     sky_file_ = s.text("sky", "procedural");
     if (sky_file_ != "procedural") {
@@ -61,13 +60,11 @@ description light::configure(const configuration& with) {
                                              "a Radiance picture (.hdr)",
                                              sky_file_));
     }
-    const f64 fog = s.number("fog", 0.0, 0.0, 1e6);
-    args_.fog = fog > 0.0 ? static_cast<f32>(1.0 / fog) : 0.0F;
     std::vector<std::string> uses;
     if (args_.light_count > 0) uses = {mesh_asset};
     return {.outputs = {radiance_format(args_.width, args_.height, view)},
             .uses = std::move(uses),
-            .parameters = scene_parameters::schema(view),
+            .parameters = picture_parameters::of_light(view, args_.light_count > 0 ? 0.0 : 3.0),
             .same_work = true};
 }
 
@@ -109,7 +106,11 @@ void light::process(frame& f) {
     kernels::light_args args = args_;
     args.in = surface_in(f.input(0));
     if (args.shadow_side > 0) args.shadow = f.input(1).plane<const f32>("depth").data();
-    args.scene = scene_of(f);
+    const picture_parameters set = f.parameters<picture_parameters>();
+    args.scene = scene_at(set.scene, f.frame_number());
+    args.sun = set.sun;
+    args.fog = set.fog > 0.0F ? 1.0F / set.fog : 0.0F;
+    args.material = set.material;
     args.radiance = f.output().plane<f32>("radiance").data();
     kernels::light(f.queue(), args);
 }

@@ -10,15 +10,9 @@ description post::configure(const configuration& with) {
     args_.width = extent_of(input.format, "radiance", 1);
     args_.height = extent_of(input.format, "radiance", 0);
     require_format(input.format, radiance_format(args_.width, args_.height, view), with.stage, input.stage);
-    const settings& s = *with.settings;
-    const std::string map = s.choice("tone_map", "neutral", {"neutral", "aces", "linear"});
-    args_.map = map == "neutral"
-                    ? kernels::tone_map_name::neutral
-                    : (map == "aces" ? kernels::tone_map_name::aces : kernels::tone_map_name::linear);
-    args_.bloom = static_cast<f32>(s.number("bloom", 0.06, 0.0, 1.0));
-    args_.smooth_edges = s.flag("smooth_edges", true);
+    args_.smooth_edges = with.settings->flag("smooth_edges", true);
     return {.outputs = {image_format(args_.width, args_.height)},
-            .parameters = scene_parameters::schema(view),
+            .parameters = picture_parameters::of_post(view),
             .same_work = true};
 }
 
@@ -31,7 +25,10 @@ void post::process(frame& f) {
     kernels::post_args args = args_;
     args.radiance = f.input().plane<const f32>("radiance").data();
     args.color = f.output().plane<u8>("color").data();
-    args.exposure = scene_of(f).exposure;
+    const picture_parameters set = f.parameters<picture_parameters>();
+    args.exposure = set.scene.exposure;
+    args.bloom = set.bloom;
+    args.map = static_cast<kernels::tone_map_name>(set.tone_map);
     kernels::post(f.queue(), args);
 }
 

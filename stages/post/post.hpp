@@ -1,13 +1,12 @@
 #pragma once
 // Makes a picture of linear light: bloom, exposure, tone mapping, smooth edges (FXAA).
 // Input: carousel.image.linear. Output: carousel.image.rgba8.
-//   tone_map      "neutral" (Khronos PBR Neutral), "aces" or "linear" ["neutral"]
-//   bloom         part of the light that is scattered, 0 to 1 [0.06]
 //   smooth_edges  [true]
-// The parameter `exposure` multiplies the light.
+// The parameter `exposure` multiplies the light, `bloom` is the part of it that is scattered [0.06],
+// `tone_map` is "neutral" (Khronos PBR Neutral), "aces" or "linear" ["neutral"].
 
 #include "kernels/looks.hpp"
-#include "stages/scene/scene_parameters.hpp"
+#include "stages/scene/picture_parameters.hpp"
 
 namespace carousel::stages {
 

@@ -4,6 +4,7 @@ same with a mesh that moves (nodes, a skin, morph targets), of which the stages 
 Usage: test_looks.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [ROUNDS]"""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "assets"))
+from finished_run import finished_run, pipeline_text  # noqa: E402
 from looks import COMPARED_STAGES, compared  # noqa: E402
 from moving_model import write_moving_model  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
@@ -91,6 +93,42 @@ class Looks(unittest.TestCase):
         self.ended(self.run_frames(self.compared, *moving, "--fps", "12", "--set", "geometry.speed=1.05", "--out", os.path.join(self.folder, "control", "p_%04d.rgba"), frames=3))
         count, bright = self.bright_pictures("control")
         self.assertEqual((count, len(bright)), (3, 2))   # the pose of frame 0 does not depend on the speed
+
+    def pictures(self, folder):
+        out = []
+        for number in range(FRAMES):
+            with open(os.path.join(self.folder, folder, f"p_{number:04d}.rgba"), "rb") as f:
+                out.append(f.read())
+        return out
+
+    def test_changed_light_and_materials_apply_from_one_frame_on_also_after_kills_and_in_a_replay(self):
+        def out(name):
+            return ["--out", os.path.join(self.folder, name, "p_%04d.rgba")]
+        values = ["light=[0.2, 0.9, 0.4]", "sun=1.5", "fog=9", "tint=[1, 0.5, 0.25]", "roughness=0.3", "metallic=0.5", "bloom=0.4", "tone_map=aces", "exposure=1.2"]
+        run = self.run_frames(LOOKS, *out("live"), "--fps", "12", "--record", "light", "--record-to", os.path.join(self.folder, "light.mcap"))
+        wait_for("pictures", lambda: os.path.exists(os.path.join(self.folder, "live", "p_0002.rgba")))
+        done = subprocess.run([CAROUSEL, "set", *values], env=self.environment, capture_output=True, text=True, timeout=20, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first = int(re.search(r"from frame (\d+) on", done.stdout)[1])
+        self.assertTrue(2 < first < FRAMES, done.stdout)
+        for stage in ("light", "post", "geometry"):
+            subprocess.run([CAROUSEL, "kill", stage], env=self.environment, capture_output=True, timeout=20, check=True)
+        report = self.ended(run)
+        self.assertEqual([report[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
+        self.assertGreaterEqual(report["restarts"], 3)
+        self.ended(self.run_frames(LOOKS, *out("before")))
+        self.ended(self.run_frames(LOOKS, *out("after"), *(word for value in values for word in ("--set", f"parameters.{value}"))))
+        live, before, after = (self.pictures(name) for name in ("live", "before", "after"))
+        self.assertTrue(all(a != b for a, b in zip(before, after)))
+        self.assertEqual([k for k in range(FRAMES) if live[k] != (before if k < first else after)[k]], [])
+        # The recording has the values of each frame; post alone makes the same pictures from it.
+        replay = os.path.join(self.folder, "replay.toml")
+        with open(replay, "w", encoding="utf-8") as f:
+            f.write(pipeline_text({"light": {"run": "carousel-replay", "file": "light.mcap"}, "post": {"run": "carousel-post", "inputs": ["light"]},
+                                   "display": {"run": "carousel-display", "inputs": ["post"]}}, name="replay"))
+        code, log = finished_run(os.path.dirname(CAROUSEL), self.folder, replay, "--size", f"{WIDTH}x{HEIGHT}", *out("replayed"))
+        self.assertEqual(code, 0, log)
+        self.assertEqual(self.pictures("replayed"), live)
 
     def test_the_comparison_stays_black_while_every_stage_is_killed(self):
         self.kill_while_comparing(STAGES)

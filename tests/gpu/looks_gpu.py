@@ -1,5 +1,6 @@
-"""looks.toml on a GPU and on the CPU: equal pictures, also while the stages on the GPU are killed, and also of a mesh that
-moves (nodes, a skin, morph targets); then frames per second of the GPU. looks_gpu.py PROGRAMS [--device cuda:0] [--frames 120] [--speed-frames 2000] [--size 1280x720]
+"""looks.toml on a GPU and on the CPU: equal pictures, also while the stages on the GPU are killed, and also with other light and
+materials and of a mesh that moves (nodes, a skin, morph targets); parameters that change while the work of frames runs as graphs; then
+frames per second of the GPU. looks_gpu.py PROGRAMS [--device cuda:0] [--frames 120] [--speed-frames 2000] [--size 1280x720]
 
 Exit code 77 with the reason: no GPU."""
 import argparse
@@ -17,6 +18,7 @@ from moving_model import write_moving_model  # noqa: E402
 from processes import end_process, require_gpu, wait_for  # noqa: E402
 
 LOOKS = os.path.join(HERE, "..", "..", "pipelines", "looks.toml")
+OTHER_LIGHT = ["light=[0.2, 0.9, 0.4]", "sun=1.5", "fog=9", "tint=[1, 0.5, 0.25]", "roughness=0.3", "metallic=0.5", "bloom=0", "tone_map=aces"]
 STAGES = ["geometry", "vertex", "fragment", "shadow", "light", "post", "display"]
 
 
@@ -25,13 +27,16 @@ class Runs:
         self.carousel, self.size, self.folder = os.path.join(os.path.abspath(programs), "carousel"), size, folder
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
 
-    def run(self, device, frames, kills=False, options=()):
+    def run(self, device, frames, kills=False, options=(), changes=()):
+        """`changes`: parameters that are set one after the other while it runs."""
         report = os.path.join(self.folder, "report.json")
         run = subprocess.Popen([self.carousel, "run", LOOKS, "--device", device, "--size", self.size, "--frames", str(frames), "--out", "",
                                 "--report", report, "--no-color", *options], env=self.environment, cwd=self.folder)
         try:
             for stage in STAGES if kills else []:
-                wait_for("a stage to kill", lambda s=stage: self.kill(s), 60)
+                wait_for("a stage to kill", lambda s=stage: self.command("kill", s), 60)
+            for change in changes:
+                wait_for("a run to change", lambda c=change: self.command("set", c), 60)
             code = run.wait(580)
         finally:
             end_process(run)
@@ -40,8 +45,8 @@ class Runs:
         with open(report, encoding="utf-8") as f:
             return json.load(f)
 
-    def kill(self, stage):
-        done = subprocess.run([self.carousel, "kill", stage], env=self.environment, capture_output=True, timeout=20, check=False)
+    def command(self, *words):
+        done = subprocess.run([self.carousel, *words], env=self.environment, capture_output=True, timeout=20, check=False)
         return done.returncode == 0
 
 
@@ -70,16 +75,22 @@ def main():
         model = os.path.join(folder, "moving.gltf")
         write_moving_model(model)
         # The time of a frame of the moving mesh is its number / fps, so all runs have the same fps.
-        moving = ("--set", f"geometry.mesh={model}", "--fps", "10")
-        for scene, always in (("looks.toml", ()), ("the moving mesh", moving)):
-            expected = runs.run("cpu", a.frames, options=always)["image_hash"]
+        moving = ("--set", f"geometry.mesh={model}")
+        slow = ("--fps", "10")
+        changed = [f"--set=parameters.{value}" for value in OTHER_LIGHT]
+        for scene, always in (("looks.toml", ()), ("other light and materials", changed), ("the moving mesh", moving)):
+            expected = runs.run("cpu", a.frames, options=(*always, *(slow if always == moving else ())))["image_hash"]
             for kills in (False, True):
-                report = runs.run(a.device, a.frames, kills, always or (("--fps", "10") if kills else ()))
+                report = runs.run(a.device, a.frames, kills, (*always, *(slow if kills or always == moving else ())))
                 if [report["image_hash"], report["lost"], report["repeated"], report["torn"]] != [expected, 0, 0, 0]:
                     sys.exit(f"the pictures of {scene} on {a.device} (kills: {kills}) differ from those of the CPU: "
                              f"{report['image_hash']}, {expected}")
                 if kills and report["restarts"] < len(STAGES):
                     sys.exit(f"only {report['restarts']} restarts of {len(STAGES)} killed stages")
+        report = runs.run(a.device, a.frames, options=("--fps", "30", "--set", "graphs=true"), changes=("bloom=0", "bloom=0.3", "fog=9", "tone_map=aces"))
+        if [report["lost"], report["repeated"], report["torn"], report["restarts"]] != [0, 0, 0, 0]:
+            sys.exit(f"graphs with parameters that change: {report['restarts']} restarts, lost {report['lost']}")
+        print("pictures equal those of the CPU; graphs take changed parameters")
         if a.speed_frames > 0:
             for isolation in ("process", "mps"):
                 report = runs.run(a.device, a.speed_frames, options=("--set", f"isolation={isolation}"))

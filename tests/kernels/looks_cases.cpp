@@ -90,6 +90,13 @@ public:
     }
 
     scene_state& scene() { return scene_chain_.scene; }
+    material_override material;
+    f32 bloom = 0.1F;
+    /// What may change during a run: other materials, and no bloom.
+    void change() {
+        material = {{0.5F, 1.0F, 0.25F}, 0.3F, 0.75F};
+        bloom = 0.0F;
+    }
 
     fragment_stage_args fragment(bool of_shadow) {
         fragment_stage_args a;
@@ -120,6 +127,7 @@ public:
         a.width = width;
         a.height = height;
         a.fog = 0.05F;
+        a.material = material;
         if (surface_.layers != nullptr) {
             a.lights = reinterpret_cast<const punctual_light*>(lights_);
             a.light_count = 3;
@@ -135,7 +143,7 @@ public:
         a.color = color_;
         a.width = width;
         a.height = height;
-        a.bloom = 0.1F;
+        a.bloom = bloom;
         a.map = map;
         a.scratch = post_;
         return a;
@@ -207,14 +215,11 @@ public:
         each_pixel(width, height, [&](u32 x, u32 y) { body::occlusion_pixel(lit, x, y); });
         each_pixel(width, height, [&](u32 x, u32 y) { body::light_pixel(lit, tables, x, y); });
         const body::post_plan post = body::make_post_plan(post_of(map), &tables);
-        for (u32 i = 0; i < post.downs; ++i) {
-            each_pixel(post.down[i].to.width, post.down[i].to.height,
-                       [&](u32 x, u32 y) { body::bloom_down_pixel(post.down[i], x, y); });
-        }
-        for (u32 i = 0; i + 1 < post.downs; ++i) {
-            each_pixel(post.up[i].to.width, post.up[i].to.height,
-                       [&](u32 x, u32 y) { body::bloom_up_pixel(post.up[i], x, y); });
-        }
+        for (const body::bloom_down_pass& down : post.down)
+            each_pixel(down.to.width, down.to.height,
+                       [&](u32 x, u32 y) { body::bloom_down_pixel(down, x, y); });
+        for (const body::bloom_up_pass& up : post.up)
+            each_pixel(up.to.width, up.to.height, [&](u32 x, u32 y) { body::bloom_up_pixel(up, x, y); });
         each_pixel(width, height, [&](u32 x, u32 y) { body::tone_pixel(post.tone, tables, x, y); });
         each_pixel(width, height, [&](u32 x, u32 y) { body::smooth_pixel(post.smooth, x, y); });
         cpu::run_compare(pool, compare_of(), cpu::best_entries());
@@ -272,6 +277,9 @@ TEST_CASE("CPU and GPU: G-buffer, shadow map, light, post and comparison have th
     looks gpu(*on.context, *on.queue), cpu(*host.context, *host.queue);
     for (const tone_map_name map : {tone_map_name::neutral, tone_map_name::aces, tone_map_name::linear})
         REQUIRE(gpu.run(map) == cpu.run(map));
+    gpu.change();
+    cpu.change();
+    REQUIRE(gpu.run(tone_map_name::neutral) == cpu.run(tone_map_name::neutral));
 }
 TEST_CASE("CPU and GPU: a G-buffer of mipmapped textures and of full materials has the same bytes") {
     CAROUSEL_NEEDS_DEVICE();
@@ -297,6 +305,11 @@ TEST_CASE("the loops over rows give the bytes of the functions of one pixel") {
     };
     looks plain(*on.context, *on.queue);
     check(plain);
+    const std::vector<std::byte> before = plain.run(tone_map_name::neutral);
+    plain.change();
+    const std::vector<std::byte> rows = plain.run(tone_map_name::neutral);
+    CHECK(rows != before);
+    CHECK(plain.run_pixels(tone_map_name::neutral) == rows);
     looks materials(*on.context, *on.queue, soup_with_materials(3000));
     check(materials);
 }

@@ -230,7 +230,7 @@ namespace {
 /// A picture of linear light: geometry, vertex, fragment, light.
 class lit_picture {
 public:
-    lit_picture(const gltf_builder& b, const json& of_light, const kernels::scene_state& scene = {}) {
+    lit_picture(const gltf_builder& b, const json& of_light, const stages::picture_parameters& look = {}) {
         chain_ = std::make_unique<testing::chain>(testing::chain_options{.width = width, .height = height});
         const std::string file = b.write(folder_);
         chain_->add("geometry", std::make_unique<stages::geometry>(),
@@ -239,7 +239,7 @@ public:
         chain_->add("fragment", std::make_unique<stages::fragment>(), R"({"output": "surface"})", {"vertex"});
         chain_->add("light", std::make_unique<stages::light>(), of_light.dump(), {"fragment"});
         chain_->prepare();
-        chain_->run(0, stages::scene_parameters{scene});
+        chain_->run(0, look);
         radiance_ = chain_->read<f32>("light", "radiance");
     }
     [[nodiscard]] kernels::body::vec3 at(std::size_t x, std::size_t y) const {
@@ -254,10 +254,11 @@ private:
     std::vector<f32> radiance_;
 };
 
-kernels::scene_state without_sky() {
-    kernels::scene_state scene;
-    scene.ambient = 0.0F;
-    return scene;
+stages::picture_parameters without_sky() {
+    stages::picture_parameters look;
+    look.scene.ambient = 0.0F;
+    look.sun = 0.0F;
+    return look;
 }
 
 /// Squares of unlit colours at distances z, each with its opacity.
@@ -371,10 +372,11 @@ TEST_CASE("a Radiance picture is the background and the light of its directions"
         return;
     }
     const gltf_builder b = square_with({{"pbrMetallicRoughness", {{"metallicFactor", 0.0}}}});
-    kernels::scene_state scene;
-    scene.ambient = 1.0F;
+    stages::picture_parameters look;
+    look.scene.ambient = 1.0F;
+    look.sun = 0.0F;
     const auto lit = [&](const std::string& sky) {
-        return lit_picture(b, {{"sky", sky}, {"sun", 0.0}, {"occlusion", 0.0}}, scene);
+        return lit_picture(b, {{"sky", sky}, {"occlusion", 0.0}}, look);
     };
     const lit_picture even = lit(write("even.hdr", 129)), bright = lit(write("bright.hdr", 131));
     CHECK(near(even.at(0, height / 2).x, 1.0F, 0.02F));

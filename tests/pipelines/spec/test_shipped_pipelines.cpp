@@ -52,6 +52,19 @@ TEST_CASE("the parameters that demo.toml spells out are the defaults, to the bit
     CHECK(plan.values == plan.schema.initial_values());
 }
 
+TEST_CASE("looks.toml sets parameters of light and post, which demo.toml does not have") {
+    const auto names_of = [](const char* file) {
+        const pipeline p = read_pipeline(std::string(CAROUSEL_PIPELINES) + file);
+        return plan_parameters(p, describe_stages(p)).schema.names();
+    };
+    const std::vector<std::string> looks = names_of("/looks.toml"), demo = names_of("/demo.toml");
+    for (const char* name : {"sun", "fog", "tint", "roughness", "metallic", "bloom", "tone_map"}) {
+        CHECK(std::count(looks.begin(), looks.end(), name) == 1);
+        CHECK(std::count(demo.begin(), demo.end(), name) == 0);
+    }
+    CHECK(std::equal(demo.begin(), demo.end(), looks.begin()));  // those of the scene are first
+}
+
 TEST_CASE("the camera of knots.toml is where its comment states, and moves around") {
     const pipeline p = read_pipeline(CAROUSEL_PIPELINES "/knots.toml");
     const parameter_plan plan = plan_parameters(p, describe_stages(p));
