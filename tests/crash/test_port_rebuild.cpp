@@ -192,7 +192,7 @@ TEST_CASE("a reader whose damaged words have made it pass a frame gets no frame 
 TEST_CASE("a reader does not take damaged words for the end of the stream") {
     run_fixture run;
     const std::string name = "unended";
-    run.start(run.pipeline(name, port_pipeline(name, "") + witness()), {"--frames", "1500"});
+    run.start(run.pipeline(name, port_pipeline(name, "") + witness()), {"--frames", "800"});
     REQUIRE(run.wait_until([&] { return run.stage("analysis").value("state", "") == "vacant"; }));
     const external_program writes(run, "writes", "carousel-test-port-io", {"write", name, "camera", "500"});
     external_program reads(run, "reads", "carousel-test-port-io", {"read", name, "analysis", "0"});
@@ -204,7 +204,7 @@ TEST_CASE("a reader does not take damaged words for the end of the stream") {
     CHECK(run.wait() == 0);
     INFO(run.log());
     CHECK(reads.wait(20) == 0);
-    CHECK(reads.has_printed("ended, 1500 frames"));
+    CHECK(reads.has_printed("ended, 800 frames"));
     check_undamaged(run.report());
     CHECK(run.report()["rebuilds"] == 1);
 }
