@@ -42,11 +42,13 @@ bool is_skipped(const link_ref& input, const slot_ref& slot, u32 group) noexcept
 /// inputs are DONE before the tail of any of these inputs passes it.
 bool has_passed(const shm::stage_block& stage, const std::optional<link_ref> (&input)[shm::max_inputs],
                 const ready_map (&ready)[shm::max_inputs], u64 n) noexcept {
-    for (u32 i = 0; i < stage.inputs; ++i) {
+    for (u32 i = 0; i < std::min(stage.inputs, shm::max_inputs); ++i) {
+        if (!input[i]) continue;
         if (n < ready[i].tail) return true;
         if (n - ready[i].tail >= ready[i].window) continue;
         const slot_ref& slot = ready[i].at[n - ready[i].tail];
-        if (slot && is_skipped(*input[i], slot, stage.input_group[i])) return true;
+        if (slot && is_skipped(*input[i], slot, std::min(stage.input_group[i], shm::max_groups - 1)))
+            return true;
     }
     return false;
 }
@@ -97,19 +99,21 @@ void let_partial_frames_pass(const shm::stage_block& stage, std::optional<link_r
                              const ready_map (&ready)[shm::max_inputs]) noexcept {
     const bool was_closed = (stage.flags & (shm::stage_flag::skips | shm::stage_flag::optional)) != 0;
     if (stage.inputs < 2 || !was_closed) return;
-    for (u32 i = 0; i < stage.inputs; ++i) {
+    for (u32 i = 0; i < std::min(stage.inputs, shm::max_inputs); ++i) {
+        const u32 group = std::min(stage.input_group[i], shm::max_groups - 1);
+        if (!input[i]) continue;  // the number of inputs is damaged
         bool changed = false;
         for (u32 k = 0; k < ready[i].window; ++k) {
             const slot_ref& slot = ready[i].at[k];
             u64 raw = 0;
-            if (!slot || input[i]->lease(slot, stage.input_group[i], raw).state != lease_state::wait ||
+            if (!slot || input[i]->lease(slot, group, raw).state != lease_state::wait ||
                 !has_passed(stage, input, ready, slot.ring_sequence))
                 continue;
             const shm::block_open open;
-            if (!cas(input[i]->block().group[slot.index][stage.input_group[i]], raw,
+            if (!cas(input[i]->block().group[slot.index][group], raw,
                      lease_word{slot.word.generation, 0, 0, 0, lease_state::skipped}.pack()))
                 continue;
-            input[i]->block().skipped[stage.input_group[i]].fetch_add(1, std::memory_order_relaxed);
+            input[i]->block().skipped[group].fetch_add(1, std::memory_order_relaxed);
             changed = true;
         }
         if (changed) input[i]->sweep();

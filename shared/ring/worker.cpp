@@ -21,7 +21,12 @@ worker::worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept
     jobs_ = c.seat[seat].jobs;
     CAROUSEL_ASSERT(first_job_ < shm::max_jobs && jobs_ <= shm::max_jobs - first_job_ &&
                     stage_->inputs <= shm::max_inputs);
-    for (u32 i = 0; i < stage_->inputs; ++i) input_[i].emplace(c, stage_->input_link[i]);
+    inputs_ = std::min(stage_->inputs, shm::max_inputs);
+    for (u32 i = 0; i < inputs_; ++i) {
+        input_[i].emplace(c, stage_->input_link[i]);
+        group_[i] = std::min(stage_->input_group[i], shm::max_groups - 1);
+    }
+    source_ = stage_->source == shm::none ? shm::none : std::min(stage_->source, shm::max_sources - 1);
     outputs_ = std::min(stage_->outputs, shm::max_outputs);
     for (u32 k = 0; k < outputs_; ++k) output_[k].emplace(c, stage_->output_link[k]);
     has_state_ = outputs_ > 0 && (stage_->flags & shm::stage_flag::state) != 0;
@@ -108,7 +113,7 @@ outcome worker::peek(u32 in_flight, u64& ring_sequence) noexcept {
 
 // A number that is done is WAIT at its next lap (S6). A late read can only lower the result, never raise it.
 u64 worker::done_below() const noexcept {
-    const shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
+    const shm::source_block& q = control_->source[std::min(source_, shm::max_sources - 1)];
     const u64 n = output_[0]->window(), tail = output_[0]->tail();
     for (u64 k = tail; k < tail + n; ++k) {
         const lease_word w = lease_word::of(load(q.sequence_lease[k % n]));
@@ -151,8 +156,7 @@ const link_ref* worker::without_room(u64 ring_sequence) const noexcept {
 
 outcome worker::choose(job& j, u32 in_flight) noexcept {
     blocking_link_ = shm::none;
-    const outcome o =
-        stage_->source != shm::none ? choose_ring_sequence(j, in_flight) : choose_inputs(j, in_flight);
+    const outcome o = source_ != shm::none ? choose_ring_sequence(j, in_flight) : choose_inputs(j, in_flight);
     return o == outcome::ok && has_state_ ? find_previous(j) : o;
 }
 
@@ -186,7 +190,7 @@ outcome worker::find_previous(job& j) noexcept {
 // A word of a source stands for the number n in [T, T+N) that maps to the word, where T is the tail of the
 // source's first output. The number n is available when the word is WAIT at exactly the lap of n.
 outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
-    shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
+    shm::source_block& q = control_->source[std::min(source_, shm::max_sources - 1)];
     const u64 end = load(control_->end);
     if (const outcome o = check_end(end); o != outcome::ok) return o;
     const u64 t = output_[0]->tail();
@@ -212,14 +216,14 @@ outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
 
 outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     ready_map ready[shm::max_inputs];
-    for (u32 i = 0; i < stage_->inputs; ++i) input_[i]->read_ready(ready[i]);
+    for (u32 i = 0; i < inputs_; ++i) input_[i]->read_ready(ready[i]);
     let_partial_frames_pass(*stage_, input_, ready);
     const u64 end = load(control_->end);
     const u64 t = ready[0].tail;
     if (end == shm::no_number) return outcome::empty;
     if (end != end_unknown && end != end_stopping) {
         bool through = true;
-        for (u32 i = 0; i < stage_->inputs; ++i) through = through && ready[i].tail >= end;
+        for (u32 i = 0; i < inputs_; ++i) through = through && ready[i].tail >= end;
         if (through) return outcome::closed;
     }
     outcome none = outcome::empty;  // the result if every frame in the ring is taken; changed to own_work if
@@ -230,13 +234,13 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         // frames are taken in order, and the next frame is not in the ring yet
         if (!first) return no_frame(*input_[0]);
         u64 raw = 0;
-        const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
+        const lease_word w = input_[0]->lease(first, group_[0], raw);
         if (w.state == lease_state::leased && in_order_ && !is_mine(w)) return outcome::empty;
         if (w.state == lease_state::damaged && in_order_) return outcome::empty;  // it may be leased
         if (k == 0 && w.state == lease_state::leased) none = outcome::own_work;
         if (w.state != lease_state::wait) continue;
         j.ring_sequence = t + k;
-        j.inputs = stage_->inputs;
+        j.inputs = inputs_;
         j.input[0] = first;
         j.input_lease[0] = raw;
         take_attempts(j, w);
@@ -246,7 +250,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
                 return no_frame(*input_[i]);
             j.input[i] = ready[i].at[j.ring_sequence - ready[i].tail];
             if (!j.input[i]) return no_frame(*input_[i]);
-            const lease_word other = input_[i]->lease(j.input[i], stage_->input_group[i], j.input_lease[i]);
+            const lease_word other = input_[i]->lease(j.input[i], group_[i], j.input_lease[i]);
             if (other.state != lease_state::wait) return outcome::empty;
             take_attempts(j, other);
         }
@@ -276,7 +280,7 @@ bool worker::lease_all(job& j) noexcept {
     if (j.sequence_index != shm::none) {
         lease_word w = lease_word::of(j.sequence_lease);
         const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
-        shm::source_block& q = control_->source[stage_->source];
+        shm::source_block& q = control_->source[std::min(source_, shm::max_sources - 1)];
 #ifndef CAROUSEL_BUG_NUMBER_BY_STORE
         if (!cas(q.sequence_lease[j.sequence_index], j.sequence_lease, leased)) return abandon(j, 0);
 #else
@@ -290,12 +294,11 @@ bool worker::lease_all(job& j) noexcept {
         const lease_word w = lease_word::of(j.input_lease[i]).seen_at(j.input[i].word.generation);
         const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
 #ifndef CAROUSEL_BUG_INPUT_BY_STORE
-        if (!cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
-                 leased))
+        if (!cas(input_[i]->block().group[j.input[i].index][group_[i]], j.input_lease[i], leased))
             return abandon(j, i);
 #else
         // seeded bug: another instance may be first
-        input_[i]->block().group[j.input[i].index][stage_->input_group[i]].store(leased);
+        input_[i]->block().group[j.input[i].index][group_[i]].store(leased);
 #endif
         crash_here(crash_point::input_leased);
         j.input_lease[i] = leased;
@@ -313,7 +316,7 @@ bool worker::abandon(job& j, u32 leased) noexcept {
         lease_word w = lease_word::of(j.input_lease[i]);
         w.attempts = 0;  // seeded bug: the frame may kill its stage again and again
 #endif
-        cas_after_repair(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+        cas_after_repair(input_[i]->block().group[j.input[i].index][group_[i]], j.input_lease[i],
                          lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
         input_[i]->ring();
     }
@@ -409,13 +412,13 @@ bool worker::complete(job& j) noexcept {
         const lease_word w = lease_word::of(j.sequence_lease);
         const lease_word next{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0,
                               lease_state::wait};
-        cas_after_repair(control_->source[stage_->source].sequence_lease[j.sequence_index], j.sequence_lease,
+        cas_after_repair(control_->source[source_].sequence_lease[j.sequence_index], j.sequence_lease,
                          next.pack());
         crash_here(crash_point::number_done);
     }
     for (u32 i = 0; i < j.inputs; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);
-        cas_after_repair(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+        cas_after_repair(input_[i]->block().group[j.input[i].index][group_[i]], j.input_lease[i],
                          lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done}.pack());
         crash_here(crash_point::input_done);
     }
@@ -435,7 +438,7 @@ outcome worker::end_stream(const job& j) noexcept {
         return outcome::revoked;
     if (load(control_->end) <= j.ring_sequence)
         return outcome::ok;  // unknown and STOPPING are above every number
-    claim_end(*control_, stage_->source, j.ring_sequence, j.index, j.version);
+    claim_end(*control_, source_, j.ring_sequence, j.index, j.version);
     return outcome::empty;
 }
 
@@ -446,7 +449,7 @@ bool worker::give_back(const job& j) noexcept {
         cas_after_repair(output_[k]->block().slot[j.output[k].index], j.output[k].word.pack(),
                          j.output[k].word.freed().pack());
     const lease_word w = lease_word::of(j.sequence_lease);
-    cas_after_repair(control_->source[stage_->source].sequence_lease[j.sequence_index], j.sequence_lease,
+    cas_after_repair(control_->source[source_].sequence_lease[j.sequence_index], j.sequence_lease,
                      lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
     const job_word open{j.version, epoch_, job_state::open};
     const bool ours = cas_after_repair(control_->job[j.index], open.pack(),

@@ -161,6 +161,10 @@ private:
     shm::stage_block* stage_;
     u32 seat_, entry_, epoch_, stage_index_;
     u32 first_job_, jobs_;
+    // Copies of static parts, with which words are addressed: a part that is damaged later makes no process
+    // write to other words.
+    u32 inputs_, source_;
+    std::array<u32, shm::max_inputs> group_{};
     u32 reach_ = shm::max_window;
     u32 blocking_link_ = shm::none;
     std::array<u64, shm::max_sampled_inputs> sampled_frame_;

@@ -391,3 +391,17 @@ TEST_CASE("only the frame of a COMMITTED word is reported before the word moves 
     CHECK(job_word::of(load(b.c->job[committed.index])).state == job_state::idle);
     CHECK(job_word::of(load(b.c->job[submitted.index])).state == job_state::aborted);
 }
+
+TEST_CASE("static parts that are damaged after a worker's start change no other words") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    shm::stage_block& damaged = b.c->stage[1];
+    CHECK(pass(*source.w) == 0);
+    damaged.inputs = ~0U;
+    damaged.input_group[0] = 0x7fff'ffff;
+    damaged.source = 0x7fff'ffff;
+    b.c->stage[0].source = shm::none;
+    CHECK(pass(*sink.w) == 0);
+    CHECK(pass(*source.w) == 1);
+    CHECK(pass(*sink.w) == 1);
+}
