@@ -34,6 +34,7 @@ namespace {
 
 constexpr u64 answer_patience_ns = 10 * ns_per_s;
 constexpr u64 beat_ns = 50 * ns_per_ms;
+constexpr std::size_t most_beyond = 2 * std::size_t{shm::max_slots};
 // The end of the stream as words show it is certain after `end_patience_ns`, in which damaged words would be
 // repaired, if the ledger agrees; after `rebuild_patience_ns`, in which a rebuild would have begun, in any
 // case.
@@ -198,13 +199,30 @@ void port_session::disconnect() noexcept {
 void port_session::find_delivered(u64 first) {
     first_ = first;
     const auto ledger = telemetry::ledger_reader::open(ledger_path_);
-    const u64 below = ledger ? ledger->first_undelivered(first) : telemetry::no_frame;
-    if (below == telemetry::no_frame) return;  // a port without a claim on frames (vacant = "skip")
+    const u64 below = ledger ? ledger->first_undelivered(first) : first;
+    has_claim_ = below != telemetry::no_frame;
+    if (!has_claim_) return;
     delivered_below_ = below;
+    if (!ledger) return;
     const u64 size = std::max(below, ledger->size());
     const std::vector<telemetry::ledger_record> records = ledger->read(below, size - below);
     for (u64 n = 0; n < records.size(); ++n)
         if (telemetry::is_marked(records[n])) delivered_beyond_.push_back(below + n);
+}
+
+// A word that is damaged while the run continues may show a frame once more that the port has committed.
+void port_session::note_delivered() {
+    const u64 n = job_.ring_sequence;
+    if (ledger_path_.empty() || is_delivered()) return;
+    if (n == delivered_below_ || !has_claim_) {
+        delivered_below_ = n + 1;
+        return;
+    }
+    std::vector<u64>& beyond = delivered_beyond_;
+    beyond.insert(std::upper_bound(beyond.begin(), beyond.end(), n), n);
+    if (beyond.size() <= most_beyond) return;
+    delivered_below_ = beyond.front() + 1;  // no ring holds a frame that is so old
+    beyond.erase(beyond.begin());
 }
 
 /// True if no frame below END is left for this port, by its ledger; also for a port without a claim on
@@ -338,6 +356,7 @@ bool port_session::finish(const telemetry::frame_hash& hash) {
     }
     if (ledger_ && !is_delivered())
         ledger_->mark_committed(job_.ring_sequence, hash, is_tombstone, committer());
+    note_delivered();
     session::count_commit(*worker_, entry(), job_, now_ns());
     status_->report(job_, 0);  // called here, while the inputs are still leased
     if (worker_->complete(job_)) return true;

@@ -113,6 +113,7 @@ private:
         return job_.ring_sequence < delivered_below_ ||
                std::binary_search(delivered_beyond_.begin(), delivered_beyond_.end(), job_.ring_sequence);
     }
+    void note_delivered();
     [[nodiscard]] bool has_all_frames() const;
     [[nodiscard]] bool is_end_certain(u64 now);
     [[nodiscard]] u32 committer() const noexcept {
@@ -142,6 +143,7 @@ private:
     /// Frames below are in the ledger, and a rebuild of the run makes them again for other sinks: they are
     /// completed, and not given to the program again.
     u64 delivered_below_ = 0;
+    bool has_claim_ = true;              ///< false: a port that frames may pass (vacant = "skip")
     std::vector<u64> delivered_beyond_;  ///< further frames in the ledger, in ascending order
     std::string ledger_path_;            ///< "": a writer
     u64 first_ = 0;                      ///< the first frame of the run

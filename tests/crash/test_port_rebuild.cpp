@@ -34,13 +34,13 @@ void damage_words(const run_fixture& run) {
     at.store(ring::job_word{w.version, 4711, ring::job_state::idle}.pack());
 }
 
-/// A wild write that makes the reader pass the frame after the next one: its word reads as DONE. Returns
+/// A wild write that makes the reader pass the frame after its present one: its word reads as DONE. Returns
 /// false if the frame is not in the ring.
 bool pass_a_frame(const run_fixture& run) {
     const shm::segment s = shm::segment::attach(run.run_id());
     shm::link_block& camera = s.block().link[0];
     const u32 group = s.block().stage[1].input_group[0];
-    const u64 passed = ring::link_ref(s.block(), 0).tail() + 2;
+    const u64 passed = ring::link_ref(s.block(), 0).tail() + 1;
     for (u32 k = 0; k < camera.slots; ++k) {
         const ring::slot_word slot = ring::slot_word::of(ring::load(camera.slot[k]));
         if (slot.state != ring::slot_state::ready ||
