@@ -40,6 +40,12 @@ private:
     testing::chain chain_{testing::chain_options{.width = columns, .height = rows}};
 };
 
+/// One for all cases, because the tables of the sky take a second.
+look& the_look() {
+    static look one;
+    return one;
+}
+
 constexpr std::size_t middle = 4 * (rows / 2 * columns + columns / 2), corner = 0;
 
 /// Without the sky's light on surfaces.
@@ -63,7 +69,7 @@ TEST_CASE("the parameters of light and post begin as their struct does, to the b
 }
 
 TEST_CASE("sun, tint, roughness and metallic change the light of a surface as their values state") {
-    look l;
+    look& l = the_look();
     picture_parameters p = in_the_sun();
     const std::vector<f32> usual = l.light(p);
     REQUIRE(usual[middle] > 0.1F);
@@ -87,7 +93,7 @@ TEST_CASE("sun, tint, roughness and metallic change the light of a surface as th
 }
 
 TEST_CASE("fog mixes a surface with the sky, by its distance") {
-    look l;
+    look& l = the_look();
     picture_parameters p = in_the_sun();
     p.scene.light[2] = -1.0F;  // the surface faces away from it
     CHECK(l.light(p)[middle] == 0.0F);
@@ -102,7 +108,7 @@ TEST_CASE("fog mixes a surface with the sky, by its distance") {
 }
 
 TEST_CASE("bloom, tone map and exposure change the picture, and bloom 0 is none") {
-    look l;
+    look& l = the_look();
     picture_parameters p;
     const auto usual = l.picture(p);
     p.bloom = 0.5F;
