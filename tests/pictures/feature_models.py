@@ -308,7 +308,7 @@ class Feature:
     limit: float
     same: Optional[Callable] = None   # the model of the reference
     time: float = 0                   # of the animation, in seconds
-    camera: bool = False              # the file's own
+    camera: Optional[dict] = None     # the file's own, as Carousel's parameters
     lights: bool = False              # only those of the file, without the sky
 
 
@@ -330,7 +330,7 @@ FEATURES = {
     "skin": Feature(skin, SHAPE),
     "morph_targets": Feature(morph_targets, SHAPE),
     "animation": Feature(animation, SHAPE, time=0.5),
-    "camera": Feature(camera, SHAPE, camera=True),
+    "camera": Feature(camera, SHAPE, camera={"eye": [0, 3, 3], "target": [0, 0, 0], "fov_y": 0.7}),
     "directional_light": Feature(light_of("directional", FACING, intensity=3), LIGHT, lights=True),
     "point_light": Feature(light_of("point", {"translation": [1, 2, 1.5]}, intensity=12, color=[1, 0.8, 0.5]), LIGHT, lights=True),
     "spot_light": Feature(light_of("spot", {"translation": [0.5, 0.3, 3]}, intensity=30, spot={"innerConeAngle": 0.1, "outerConeAngle": 0.25}), LIGHT, lights=True),

@@ -16,7 +16,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import browser  # noqa: E402
 
 SIDE = 320                   # pixels
-RIGHT, ABOVE, VIEW = 35, 25, 30   # degrees: where the camera is, and its view angle
+RIGHT, ABOVE = 35, 25   # degrees: where the camera is
+VIEW = 10   # degrees; each viewer computes the distance in its own way, and with a small angle pictures hardly depend on it
 PAGE = """<!DOCTYPE html><meta charset="utf-8"><canvas id="c" width="320" height="320"></canvas>
 <script src="/viewer/dist/libs/libktx.js"></script>
 <script type="module">
@@ -27,13 +28,17 @@ const view = new GltfView(gl), loader = view.createResourceLoader(undefined, und
 const p = state.renderingParameters;
 p.clearColor = [0, 0, 0, 0];
 p.renderEnvironmentMap = false;
-p.usePunctual = false;
 p.toneMap = 'None';
+p.environmentRotation = 270;   // puts the middle of the panorama at -z
 window.problem = '';
-window.show = async (url, away) => {
+window.show = async (url, away, time, ownCamera, ownLights) => {
   state.gltf = await loader.loadGltf(url);
   state.sceneIndex = state.gltf.scene === undefined ? 0 : state.gltf.scene;
-  state.animationIndices = [];
+  state.animationIndices = time > 0 ? [0] : [];
+  state.animationTimer.setFixedTime(time);
+  state.cameraIndex = ownCamera ? 0 : undefined;
+  p.usePunctual = ownLights;
+  p.useIBL = !ownLights;
   const camera = state.userCamera;
   camera.setVerticalFoV(angle);
   camera.aspectRatio = 1;
@@ -52,8 +57,8 @@ window.show = async (url, away) => {
 loader.loadEnvironment('/sky.hdr', {lut_sheen_E_file: '/black.png'}).then(e => { state.environment = e; window.ready = true; }, e => window.problem = String(e));
 </script>"""
 # The prefiltering of the sky takes minutes in software; this sky has no detail that needs more.
-LESS_WORK = {"this.textureSize = 256": "this.textureSize = 64", "this.ggxSampleCount = 1024": "this.ggxSampleCount = 96",
-             "this.lambertianSampleCount = 2048": "this.lambertianSampleCount = 256", "this.lutResolution = 1024": "this.lutResolution = 64"}
+LESS_WORK = {"this.textureSize = 256": "this.textureSize = 64", "this.ggxSampleCount = 1024": "this.ggxSampleCount = 256",
+             "this.lambertianSampleCount = 2048": "this.lambertianSampleCount = 1024", "this.lutResolution = 1024": "this.lutResolution = 64"}
 
 
 def smooth_step(low, high, x):
@@ -121,10 +126,12 @@ class F3d:
             raise RuntimeError(f"f3d makes no picture: {why}")
         self.background = flip.read(nothing + ".png")[..., :3]
 
-    def render(self, model, out):
+    def render(self, model, out, time=0, camera=None, **_):
         """None, or why there is no picture. The alpha of the picture is 1 where the model is."""
         # With materials, 1.3.1 ends by SIGSEGV for most OBJ files.
         options = [] if model.lower().endswith((".gltf", ".glb")) else ["--geometry-only"]
+        options += [f"--animation-time={time}"] if time else []
+        options += ["--camera-index=0"] if camera else []
         if why := run_f3d(model, out, self.folder, *options):
             return why
         picture = flip.read(out)
@@ -191,22 +198,23 @@ class Khronos:
             time.sleep(0.05)
         return None
 
-    def render(self, model, out):
-        """As F3d.render(). Goes further away if the model does not fit, because the extents that the renderer computes can be too small."""
+    def render(self, model, out, **shown):
+        """As F3d.render(); `shown`: see render_from(). Goes further away if the model does not fit, because the extents that the renderer computes can be too small."""
         for away in (1, 2, 4):
-            if why := self.render_from(model, out, away):
+            if why := self.render_from(model, out, away, **shown):
                 return why
             alpha = flip.read(out)[..., 3]
-            if not (alpha[[0, -1]].any() or alpha[:, [0, -1]].any()):
+            if shown.get("camera") or not (alpha[[0, -1]].any() or alpha[:, [0, -1]].any()):
                 break
         return None
 
-    def render_from(self, model, out, away):
+    def render_from(self, model, out, away, time=0, camera=None, lights=False):
+        """`time`: of the first animation, in seconds. `camera`, `lights`: the file's own, without the light of the sky."""
         if not self.page:
             self.open()
         address = "/models/" + urllib.parse.quote(os.path.relpath(model, self.models))
         try:
-            self.page.value(f"window.out = null; window.show('{address}', {away}).then(x => window.out = x, e => window.out = 'error: ' + e); 0")
+            self.page.value(f"window.out = null; window.show('{address}', {away}, {time}, {int(bool(camera))}, {int(lights)}).then(x => window.out = x, e => window.out = 'error: ' + e); 0")
             found = self.wait("window.out", 40)
         except AssertionError:   # the page is busy and does not answer
             found = None

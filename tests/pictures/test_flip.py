@@ -10,8 +10,8 @@ try:
     import numpy as np
 except ImportError:
     skip("no numpy")
-import contact_sheet  # noqa: E402
 import flip  # noqa: E402
+import tiles  # noqa: E402
 
 
 def plain(*colour):
@@ -39,10 +39,10 @@ class Flip(unittest.TestCase):
             rows, columns = np.mgrid[0:320, 0:320]
             inside = np.hypot(rows - y, columns - x) < radius
             return np.concatenate([inside[..., None] * np.array([0.8, 0.2, 0.1]), inside[..., None]], -1)
-        a, b = contact_sheet.cut(disc(160, 160, 140)), contact_sheet.cut(disc(90, 200, 70))
-        self.assertEqual(a.shape, (contact_sheet.TILE, contact_sheet.TILE, 3))
+        a, b = tiles.cut(disc(160, 160, 140)), tiles.cut(disc(90, 200, 70))
+        self.assertEqual(a.shape, (tiles.TILE, tiles.TILE, 3))
         self.assertLess(flip.flip(a, b).mean(), 0.02)
-        self.assertIsNone(contact_sheet.cut(np.zeros((320, 320, 4))))
+        self.assertIsNone(tiles.cut(np.zeros((320, 320, 4))))
 
 
 if __name__ == "__main__":
