@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/log.hpp"
+#include "ring/event_domain.hpp"
 #include "shm/block_guard.hpp"
 
 namespace carousel::ring {
@@ -16,7 +17,11 @@ device::imported_event* helper::event_of(u32 link, u32 seat, u32 epoch, u32 slot
         shm::incarnation& entry = control_->entry[k];
         const entry_word w = entry_word::of(load(entry.identity));
         if (w.state == entry_state::unused || w.epoch != epoch || w.seat != seat) continue;
-        if (load(entry.events_published) == 0) return nullptr;
+        const u64 published = load(entry.events_published);
+        if (published == 0) return nullptr;
+        // The entry keeps this value until it is used again. By then no job word has this epoch, so the
+        // helper's CAS fails.
+        if (domain_of_events(published) != domain_) return nullptr;
         import& known = imports_[k];
         const u64 identity = u64{epoch} << 12U | seat;
         if (known.identity != identity) known = {identity, {}, {}};

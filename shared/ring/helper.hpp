@@ -6,13 +6,15 @@
 // The correctness depends on this order (if a step is omitted, frames tear):
 //   1. read S = FILL(job, v);
 //   2. read J = SUBMITTED(v, e);
-//   3. query the event that was imported from the incarnation with the epoch e;
+//   3. query the event that was imported from the incarnation with the epoch e, if that incarnation is of the
+//      helper's own MPS domain;
 //   4. change J to COMMITTED by a CAS that expects exactly the J value that was read.
 // A helper never commits a job that is OPEN, because an event that was never recorded, or was recorded for
-// the slot's earlier frame, reads as complete. After the commit the helper marks the slot READY and does
-// nothing else: inputs and the job word belong to the owner, or to the supervisor once the owner is dead.
-// Called by one thread. An import may take 0.1 ms per event, so events are imported here, where the stage is
-// idle anyway.
+// the slot's earlier frame, reads as complete. A helper in another MPS domain survives the end of the owner's
+// domain, after which events of unfinished work may read as complete. After the commit the helper marks the
+// slot READY and does nothing else: inputs and the job word belong to the owner, or to the supervisor once
+// the owner is dead. Called by one thread. An import may take 0.1 ms per event, so events are imported here,
+// where the stage is idle anyway.
 
 #include <map>
 #include <memory>
@@ -25,7 +27,9 @@ namespace carousel::ring {
 
 class helper {
 public:
-    helper(shm::control_block& c, device::context& context) : control_(&c), context_(&context) {}
+    /// `domain`: the generation of the MPS domain of this process, 0 if it has its own GPU context.
+    helper(shm::control_block& c, device::context& context, u32 domain = 0)
+        : control_(&c), context_(&context), domain_(domain) {}
     /// Checks all frames in progress in `link` once; returns how many of them it has committed or made READY.
     u32 help(link_ref& link) noexcept;
     [[nodiscard]] u64 commits() const noexcept { return commits_; }
@@ -45,6 +49,7 @@ private:
 
     shm::control_block* control_;
     device::context* context_;
+    u32 domain_;
     std::map<u32, import> imports_;  ///< by entry
     u64 commits_ = 0;
 };

@@ -16,6 +16,7 @@
 #include "device/canary.hpp"
 #include "device/cpu/pool.hpp"
 #include "parameters/parameter_union.hpp"
+#include "ring/event_domain.hpp"
 #include "ring/own_pages.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
@@ -59,6 +60,7 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
     : attachment_(std::move(a)),
       supervisor_(attachment_),
       hooks_(from.hooks),
+      domain_(static_cast<u32>(number("CAROUSEL_MPS_CLIENT").value_or(0))),
       control_(&from.control(attachment_.run_id)),
       delivered_(*control_, attachment_.runtime_directory, control_->first_ring_sequence) {
     crash_here(crash_point::segment_mapped);
@@ -255,7 +257,7 @@ void runtime::make_events() {
         for (u32 k = 0; k < in_flight(); ++k) events_.push_back(context_->make_event(nullptr));
     }
     const shm::block_open open;
-    entry().events_published.store(1, std::memory_order_release);
+    entry().events_published.store(ring::published_in(domain()), std::memory_order_release);
 }
 
 device::event& runtime::event_of(u32 output_slot, u32 lane) {

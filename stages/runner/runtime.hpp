@@ -84,6 +84,8 @@ public:
     void require_parameters(std::string_view type, std::size_t bytes) const;
     void go_live();
     [[nodiscard]] bool is_standby() const noexcept { return attachment_.standby; }
+    /// The generation of the MPS domain that this process is a client of; 0: it has its own GPU context.
+    [[nodiscard]] u32 domain() const noexcept { return domain_; }
     /// Reports to the supervisor that this standby is ready, and returns when it has become the LIVE holder
     /// of its seat.
     void stand_by();
@@ -163,6 +165,7 @@ private:
     attachment attachment_;
     supervisor_link supervisor_;
     test_hooks hooks_;
+    u32 domain_;  ///< see domain()
     shm::control_block* control_;
     delivered delivered_;
     std::unique_ptr<device::context> context_;

@@ -50,7 +50,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       stage_(&s),
       commits_on_host_(s.commits_on_host()),
       worker_(r.control(), r.incarnation().seat, r.incarnation().entry, r.incarnation().epoch),
-      helper_(r.control(), r.context()),
+      helper_(r.control(), r.context(), r.domain()),
       trace_(r.control(), r.incarnation().seat, r.incarnation().epoch),
       profiler_(r.attached().stage),
       finishing_(r.entry().finishing_since_ns),

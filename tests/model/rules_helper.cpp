@@ -20,6 +20,7 @@ void poll(moves& m) {
         if (w.state != slot_state::fill || w.job == none) continue;
         const job_word& j = m.now().job[w.job];
         if (j.version != w.version || j.state != helped_from(m)) continue;
+        if (m.cfg.with.own_domain && m.cfg.incarnations[j.epoch].domain != m.cfg.helper_domain) continue;
         const u8 slot = static_cast<u8>(x);
         const bool own =
             m.cfg.stages[m.cfg.job_stage(w.job)].output[0] == link || m.cfg.seeded.event_of_own_slot;

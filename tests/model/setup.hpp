@@ -22,6 +22,7 @@ struct clauses {
     bool event_by_epoch = true;       ///< the imported event is that of the epoch that J names
     /// an incarnation is revoked only when no COMMITTED word has its epoch either
     bool committed_blocks_revoked = true;
+    bool own_domain = true;      ///< a helper commits only for incarnations of its own MPS domain
     bool helper_minimal = true;  ///< a helper commits and marks its own slot READY, nothing else
     bool in_order_lease = true;  ///< a group's lowest frame is waited for, never skipped
     /// a sink does not skip a frame that its dead predecessor still has leased
@@ -78,6 +79,7 @@ struct link_setup {
 
 struct incarnation_setup {
     int seat, next;  ///< next: its successor, or -1: it never dies
+    int domain = 0;  ///< its MPS domain
 };
 
 /// The words in which a bit may flip.
@@ -95,6 +97,7 @@ struct setup {
     int numbers = 2;  ///< number words per source
     int frames = 2;
     int helper_link = -1;         ///< an observing consumer helps on this link, or -1
+    int helper_domain = 0;        ///< the MPS domain of that consumer
     bool scan_registers = false;  ///< the supervisor scans word by word and may die between any two
     bool quick_work = false;      ///< fill to submit in one step, the GPU included: for set-ups about leases
     bool quick_gpu = false;       ///< the GPU writes at the launch

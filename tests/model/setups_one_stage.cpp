@@ -26,6 +26,14 @@ setup joining_viewers(int frames, int slots, int columns) {
     });
 }
 
+/// The first incarnation's MPS domain ends, and all its events read as complete before its words are revoked;
+/// its successor and the helper are in the next domain.
+setup after_domain(setup s) {
+    s.incarnations[1].domain = s.helper_domain = 1;
+    s.seeded.fault_fires_event = true;
+    return with_helper(s);
+}
+
 setup keeping(setup s) {
     s.keeps_newest = true;
     return s;
@@ -97,6 +105,8 @@ std::vector<entry> holding_entries() {
          change(with_helper(small()),
                 [](setup& s) { s.seeded.fault_fires_event = s.seeded.revoke_first = true; }),
          failure::holds},
+        {"the protocol holds when an MPS domain ends and a consumer of the next domain helps",
+         after_domain(small()), failure::holds},
     };
 }
 
@@ -149,6 +159,8 @@ std::vector<entry> clause_entries() {
         {"a helper that queries the current incarnation's event is detected",
          change(with_helper(one_stage(2, 3, 2)), [](setup& s) { s.with.event_by_epoch = false; }),
          failure::torn},
+        {"a helper that commits for an owner of another MPS domain is detected",
+         change(after_domain(small()), [](setup& s) { s.with.own_domain = false; }), failure::torn},
         {"an idle word that any incarnation may open is detected",
          change(small(), [](setup& s) { s.with.idle_names_epoch = false; }), failure::late_commit},
         {"reporting an incarnation with a COMMITTED word as revoked is detected",

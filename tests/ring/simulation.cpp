@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "ring/check/block_check.hpp"
+#include "ring/event_domain.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
 #include "simulated_process.hpp"
@@ -51,7 +52,9 @@ public:
             if (flips > 0 && !flips_.now() && flips_.is_time())
                 --flips, flips_.flip(*world_.c, *made_, options_.flips_in_use);
             const u64 dice = world_.below(1000);
-            if (dice < 8 && kills > 0)
+            if (dice < 4 && kills > 0 && options_.domain_ends)
+                --kills, end_domain();
+            else if (dice < 8 && kills > 0)
                 --kills, kill_one();
             else if (dice < 60)
                 supervise();
@@ -93,13 +96,13 @@ private:
             const u32 names[2] = {incarnation.entry, k};
             std::memcpy(world_.c->event_handle[incarnation.entry][k], names, sizeof names);
         }
-        world_.c->entry[incarnation.entry].events_published.store(1);
+        world_.c->entry[incarnation.entry].events_published.store(published_in(domain_));
         CAROUSEL_ASSERT(go_live(*world_.c, incarnation));
         auto p = std::make_unique<process>();
         p->incarnation = incarnation;
         p->w = std::make_unique<worker>(*world_.c, incarnation.seat, incarnation.entry, incarnation.epoch);
         p->context = std::make_unique<event_context>(events_of(world_));
-        p->help = std::make_unique<helper>(*world_.c, *p->context);
+        p->help = std::make_unique<helper>(*world_.c, *p->context, domain_);
         processes_.push_back(std::move(p));
     }
 
@@ -180,9 +183,37 @@ private:
         for (auto& [name, pending] : world_.pending)
             if (name.first == dead.incarnation.entry) pending = false;
         dead.exited = true;
+        help_all();
+    }
+
+    void help_all() {
         for (auto& p : processes_)
             for (u32 k = 0; !p->zombie && k < p->w->stage().inputs; ++k)
                 world_.result.helped += p->help->help(p->w->input(k));
+    }
+
+    // A joint takeover. The successor of each seat polls before the words of the other seats are revoked.
+    void end_domain() {
+        if (flips_.hides_a_seat()) return;
+        std::vector<process*> over;
+        for (auto& p : processes_)
+            if (!p->zombie && !p->exited) over.push_back(p.get());
+        for (process* p : over) {
+            p->zombie = p->exited = true;
+            for (auto& [name, pending] : world_.pending)
+                if (name.first == p->incarnation.entry) pending = false;
+        }
+        ++domain_, ++world_.result.domain_ends;
+        std::shuffle(over.begin(), over.end(), world_.random);
+        for (process* p : over) {
+            const incarnation_id incarnation = p->incarnation;
+            const job_census n = census(*world_.c, incarnation.seat, incarnation.epoch);
+            doom(*world_.c, incarnation.entry);
+            start(incarnation.seat);
+            help_all();
+            p->revoked = revoke(*world_.c, incarnation.seat, incarnation.epoch);
+            (void)requeue(*world_.c, incarnation.seat, incarnation.epoch, blame::none, n.in_flight);
+        }
     }
 
     // One pass over the dead processes; at times a fence arrives. Like the engine's tick it sweeps: after the
@@ -399,6 +430,7 @@ private:
     u32 epochs_[shm::max_seats] = {};
     std::unique_ptr<latest_reader> viewer_;
     slot_ref viewed_;
+    u32 domain_ = 1;     ///< generation of the MPS domain that serves
     u32 seen_ring_ = 1;  ///< the first ring of the middle stage
 };
 

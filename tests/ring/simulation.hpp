@@ -38,6 +38,9 @@ struct simulation_options {
     bool keeps_stopping = false;  ///< control: END is not lowered from STOPPING
     bool mps = false;  ///< a kill cuts the device's work short, and the events after it read as complete, as
                        ///< under MPS
+    /// ends of MPS domains: all processes end at once, and the events of their unfinished work read as
+    /// complete before any word is revoked; successors are in the next domain
+    bool domain_ends = false;
     bool kill_first = false;  ///< control: the kill precedes the revocation
     u32 flips = 0;  ///< bits that flip in words, one word at a time; the supervisor repairs what it can
     bool flips_in_use = false;  ///< only in words of frames in progress
@@ -55,7 +58,7 @@ struct simulation_result {
     u64 changes = 0;  ///< changes of the parameters
     u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
     u32 kills_at[5] = {};
-    u64 checks = 0;
+    u64 checks = 0, domain_ends = 0;
     u64 interleavings = 0;     ///< with `interleaved`
     u64 repaired = 0;          ///< words whose flipped bit was repaired from what the other words say
     u64 repaired_of[14] = {};  ///< of `repaired`, by ring::word_kind

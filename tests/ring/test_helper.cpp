@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "ring/event_domain.hpp"
 #include "ring/helper.hpp"
 #include "tests/ring/seated.hpp"
 #include "tests/support/event_context.hpp"
@@ -29,18 +30,19 @@ struct helped_ring {
     helper help;
     link_ref link;
 
-    explicit helped_ring(const plan& p = chain()) : b(p), help(*b.c, context), link(*b.c, 0) {}
+    explicit helped_ring(const plan& p = chain(), u32 domain = 0)
+        : b(p), help(*b.c, context, domain), link(*b.c, 0) {}
     seated sit(u32 seat) {
         seated s = b.sit(seat);
         publish(s);
         return s;
     }
-    void publish(const seated& s) const {
+    void publish(const seated& s, u32 domain = 0) const {
         for (u32 k = 0; k < shm::max_slots; ++k) {
             const u32 names[2] = {s.incarnation.entry, k};
             std::memcpy(b.c->event_handle[s.incarnation.entry][k], names, sizeof names);
         }
-        b.c->entry[s.incarnation.entry].events_published.store(1);
+        b.c->entry[s.incarnation.entry].events_published.store(published_in(domain));
     }
     /// A SUBMITTED job whose device is still working or not.
     job submitted(const seated& s, bool at_work) {
@@ -108,6 +110,29 @@ TEST_CASE("the valid event is that of the incarnation that J names, not another 
     CHECK(r.b.job(j.index).state == job_state::submitted);
     r.all.pending.clear();
     CHECK(r.help.help(r.link) == 1);
+}
+
+TEST_CASE("a helper commits only for owners in its own MPS domain, and marks what they have committed") {
+    const u32 own = GENERATE(0U, 1U, 2U);
+    helped_ring r(chain(), own);
+    const seated source = r.b.sit(0);
+    job j = r.submitted(source, false);  // the event reads as complete
+    for (const u32 domain : {0U, 1U, 2U, 3U}) {
+        if (domain == own) continue;
+        r.publish(source, domain);
+        CHECK(r.help.help(r.link) == 0);
+    }
+    CHECK(r.all.asked == 0);
+    CHECK(r.b.job(j.index).state == job_state::submitted);
+    SECTION("the owner is in the helper's domain") {
+        r.publish(source, own);
+        CHECK(r.help.help(r.link) == 1);
+    }
+    SECTION("the owner commits") {
+        REQUIRE(source.w->commit(j));
+        CHECK(r.help.help(r.link) == 1);
+    }
+    CHECK(r.b.slot(0, j.output[0].index).state == slot_state::ready);
 }
 
 TEST_CASE("events are imported when they are all published, not before") {

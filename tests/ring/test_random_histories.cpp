@@ -181,6 +181,24 @@ TEST_CASE("control: a kill before the revocation lets helpers commit incomplete 
     CHECK(torn > 0);
 }
 
+TEST_CASE("an MPS domain that ends with all its events complete tears no frame of the next domain") {
+    u64 ends = 0;
+    for (u64 seed = 1; seed <= seeds(200); ++seed) {
+        simulation_options o;
+        o.seed = seed;
+        o.in_flight = 3;
+        o.kills = 24;
+        o.instances = 1 + static_cast<carousel::u32>(seed % 2);
+        o.fork = seed % 4 == 0;
+        o.mps = o.domain_ends = true;
+        const simulation_result r = simulate(o);
+        INFO(describe(o, r));
+        REQUIRE(r.sound());
+        ends += r.domain_ends;
+    }
+    CHECK(ends > seeds(200));
+}
+
 TEST_CASE("a stream that its source ends is delivered to its end exactly, under deaths and stops") {
     u64 ended_by_stop = 0;
     for (u64 seed = 1; seed <= seeds(400); ++seed) {
