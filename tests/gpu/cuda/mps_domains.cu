@@ -17,7 +17,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -29,12 +28,14 @@
 #include <utility>
 #include <vector>
 
+#include "tests/gpu/cuda/mps_children.hpp"
+
 namespace {
 
-constexpr int skipped = 77;
+using namespace carousel::test;
+
 constexpr int threads = 256;
 constexpr size_t bytes = size_t{2} << 20;
-constexpr int memory_fd = 201, result_fd = 200;  // of the children; above all others
 constexpr const char* control = "nvidia-cuda-mps-control";
 
 double now_ms() {
@@ -193,37 +194,6 @@ int poller(double seconds, bool waits) {
 
 // ---- this side never touches CUDA
 
-struct child {
-    pid_t pid = 0;
-    int socket = -1;
-};
-
-child start(std::vector<std::string> argv, const std::string& pipe, int memory) {
-    int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::exit(1);
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        ::setenv("CUDA_MPS_PIPE_DIRECTORY", pipe.c_str(), 1);
-        ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // a kernel's first launch waits for others otherwise
-        ::dup2(ends[1], result_fd);
-        if (memory >= 0) ::dup2(memory, memory_fd);
-        argv.insert(argv.begin(), "mps_domains");
-        std::vector<char*> words;
-        for (std::string& a : argv) words.push_back(a.data());
-        words.push_back(nullptr);
-        ::execv("/proc/self/exe", words.data());
-        ::_exit(127);
-    }
-    ::close(ends[1]);
-    return {pid, ends[0]};
-}
-
-void end(child& c) {
-    ::kill(c.pid, SIGKILL);
-    ::waitpid(c.pid, nullptr, 0);
-    ::close(c.socket);
-}
-
 bool is_readable(int fd, int ms) {
     pollfd p{fd, POLLIN, 0};
     return ::poll(&p, 1, ms) == 1;
@@ -295,7 +265,7 @@ struct domain {
 
 bool one_case(const std::string& folder, const std::string& what, bool endless, const std::string& seconds) {
     domain a(folder + "/a"), b(folder + "/b");
-    child owner = start({"owner"}, "/nonexistent-outside-mps", -1);
+    child owner = start({"owner"}, outside_mps);
     const int memory = descriptor_of(owner);
     child v = start({"victim", endless ? "0" : "1000000000"}, a.folder, memory);
     cudaIpcEventHandle_t handle{};
@@ -342,18 +312,6 @@ bool one_case(const std::string& folder, const std::string& what, bool endless, 
     const bool harmed =
         polls.find("healthy") == std::string::npos || waits.find("healthy") == std::string::npos;
     return ready && !harmed && (!aborted_complete || what == "terminate");
-}
-
-bool has_gpu() {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        ::setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent-outside-mps", 1);
-        int count = 0;
-        ::_exit(cudaGetDeviceCount(&count) == cudaSuccess && count > 0 ? 0 : 1);
-    }
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    return status == 0;
 }
 
 }  // namespace

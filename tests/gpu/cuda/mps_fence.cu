@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,10 +27,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/gpu/cuda/mps_children.hpp"
+
 namespace {
 
+using namespace carousel::test;
+
 constexpr int counters = 1024;
-constexpr int skipped = 77;  // the exit code that ctest knows: tests/CMakeLists.txt
 using words = std::vector<unsigned>;
 
 double now_ms() {
@@ -56,12 +58,12 @@ int victim(const char* hex) {
     void* at = nullptr;
     if (cudaIpcOpenMemHandle(&at, handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) return 3;
     for (int k = 0; k < 400; ++k) add_for<<<counters / 128, 128>>>(static_cast<unsigned*>(at), 1'000'000);
-    if (::write(1, "r", 1) != 1) return 4;
+    if (::write(result_fd, "r", 1) != 1) return 4;
     for (int k = 0; k < 4000; ++k) add_for<<<counters / 128, 128>>>(static_cast<unsigned*>(at), 1'000'000);
     return cudaDeviceSynchronize() == cudaSuccess ? 0 : 5;
 }
 
-// Answers each byte on stdin with the counters.
+// Answers each byte with the counters.
 int memory_owner() {
     unsigned* at = nullptr;
     cudaIpcMemHandle_t handle;
@@ -73,39 +75,16 @@ int memory_owner() {
     char hex[2 * sizeof handle + 1];
     for (unsigned k = 0; k < sizeof handle; ++k)
         std::snprintf(hex + 2 * k, 3, "%02x", reinterpret_cast<unsigned char*>(&handle)[k]);
-    if (::write(1, hex, 2 * sizeof handle) != static_cast<ssize_t>(2 * sizeof handle)) return 4;
+    if (::write(result_fd, hex, 2 * sizeof handle) != static_cast<ssize_t>(2 * sizeof handle)) return 4;
     words now(counters);
-    for (char asked; ::read(0, &asked, 1) == 1;) {
+    for (char asked; ::read(result_fd, &asked, 1) == 1;) {
         if (cudaMemcpyAsync(now.data(), at, sizeof(unsigned) * counters, cudaMemcpyDeviceToHost, stream) !=
                 cudaSuccess ||
             cudaStreamSynchronize(stream) != cudaSuccess)
             return 5;
-        if (::write(1, now.data(), sizeof(unsigned) * counters) < 0) return 4;
+        if (::write(result_fd, now.data(), sizeof(unsigned) * counters) < 0) return 4;
     }
     return 0;
-}
-
-struct child {
-    pid_t pid = 0;
-    int in = -1, out = -1;
-};
-
-child start(std::vector<std::string> argv) {
-    int in[2], out[2];
-    if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0) std::exit(1);
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        ::dup2(in[0], 0);
-        ::dup2(out[1], 1);
-        std::vector<char*> words;
-        for (std::string& a : argv) words.push_back(a.data());
-        words.push_back(nullptr);
-        ::execv("/proc/self/exe", words.data());
-        ::_exit(127);
-    }
-    ::close(in[0]);
-    ::close(out[1]);
-    return {pid, in[1], out[0]};
 }
 
 bool read_all(int fd, void* to, size_t bytes) {
@@ -119,7 +98,7 @@ bool read_all(int fd, void* to, size_t bytes) {
 
 bool read_words(const child& k, words& now) {
     now.resize(counters);
-    return ::write(k.in, "?", 1) == 1 && read_all(k.out, now.data(), sizeof(unsigned) * counters);
+    return ::write(k.socket, "?", 1) == 1 && read_all(k.socket, now.data(), sizeof(unsigned) * counters);
 }
 
 std::string command(const std::string& text) {
@@ -136,13 +115,13 @@ struct tally {
 };
 
 // One round with its own keeper, because under MPS a victim may take it along.
-void round(bool terminate, tally& t) {
-    child k = start({"mps_fence", "memory_owner"});
+void round(const std::string& domain, bool terminate, tally& t) {
+    child k = start({"memory_owner"}, domain);
     std::string hex(2 * sizeof(cudaIpcMemHandle_t), 0);
-    bool ok = read_all(k.out, hex.data(), hex.size());
-    child v = start({"mps_fence", "victim", hex});
+    bool ok = read_all(k.socket, hex.data(), hex.size());
+    child v = start({"victim", hex}, domain);
     char ready = 0;
-    ok = ok && read_all(v.out, &ready, 1);
+    ok = ok && read_all(v.socket, &ready, 1);
     ::usleep(20'000);
     words first, second;
     const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, v.pid, 0));
@@ -162,24 +141,7 @@ void round(bool terminate, tally& t) {
     t.written += ok && first != second ? 1 : 0;
     if (ok) t.fence_ms.push_back(fence);
     ::close(pidfd);
-    ::close(k.in);
-    ::kill(k.pid, SIGKILL);
-    ::waitpid(v.pid, nullptr, 0);
-    ::waitpid(k.pid, nullptr, 0);
-    for (const int fd : {k.out, v.in, v.out}) ::close(fd);
-}
-
-// Queried in a child, outside every domain: this process must not touch CUDA.
-bool has_gpu() {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        ::setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent-outside-mps", 1);
-        int count = 0;
-        ::_exit(cudaGetDeviceCount(&count) == cudaSuccess && count > 0 ? 0 : 1);
-    }
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    return status == 0;
+    for (const child& c : {v, k}) end(c);
 }
 
 void print_tally(const char* way, tally& t) {
@@ -207,7 +169,8 @@ int main(int argc, char** argv) {
         return std::puts("skipped: there is no nvidia-cuda-mps-control in PATH"), skipped;
     char folder[] = "/tmp/mps-fence-XXXXXX";
     if (what == "mps" && ::mkdtemp(folder) == nullptr) return std::perror("making a folder below /tmp"), 1;
-    ::setenv("CUDA_MPS_PIPE_DIRECTORY", what == "mps" ? folder : "/nonexistent-outside-mps", 1);
+    const std::string domain = what == "mps" ? folder : outside_mps;
+    ::setenv("CUDA_MPS_PIPE_DIRECTORY", domain.c_str(), 1);
     ::setenv("CUDA_MPS_LOG_DIRECTORY", folder, 1);
     if (!has_gpu()) return std::puts("skipped: CUDA finds no GPU here"), ::rmdir(folder), skipped;
     if (what == "mps" && std::system("nvidia-cuda-mps-control -d") != 0)
@@ -215,9 +178,9 @@ int main(int argc, char** argv) {
     const int rounds = argc > 2 ? std::atoi(argv[2]) : 20;
     std::signal(SIGPIPE, SIG_IGN);
     tally kill, terminate;
-    for (int k = 0; what == "mps" && k < rounds; ++k) round(true, terminate);
+    for (int k = 0; what == "mps" && k < rounds; ++k) round(domain, true, terminate);
     if (what == "mps") print_tally("terminate", terminate);
-    for (int k = 0; k < rounds; ++k) round(false, kill);
+    for (int k = 0; k < rounds; ++k) round(domain, false, kill);
     print_tally("kill", kill);
     if (what == "mps") {
         (void)command("quit -t 2");
