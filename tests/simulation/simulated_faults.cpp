@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/crash_point.hpp"
 #include "core/json.hpp"
 #include "run/directory.hpp"
 #include "simulated_history.hpp"
@@ -151,10 +152,19 @@ void simulated_history::begin_fault(simulated_fault f) {
             run_.link->lose(span);
             break;
         case kill_supervisor:
-            if (machine_.below(3) == 0)
-                machine_.kill(*supervisor_);
-            else
-                supervisor_->dies_in = 1 + static_cast<u32>(machine_.below(30));
+            switch (machine_.below(3)) {
+                case 0:
+                    machine_.kill(*supervisor_);
+                    break;
+                case 1:
+                    supervisor_->dies_in = 1 + static_cast<u32>(machine_.below(30));
+                    break;
+                default:  // rare ones as well
+                    constexpr u64 points = static_cast<u64>(crash_point::seat_named) -
+                                           static_cast<u64>(crash_point::entry_prepared) + 1;
+                    supervisor_->dies_at = name_of(static_cast<crash_point>(
+                        static_cast<u64>(crash_point::entry_prepared) + machine_.below(points)));
+            }
             break;
     }
 }
@@ -195,7 +205,7 @@ void simulated_history::give_back_everything() {
     run_.over = true;
     machine_.disk_full = machine_.no_process_left = false;
     run_.broken.clear();
-    for (const auto& f : supervisors_) f->dies_in = 0;
+    for (const auto& f : supervisors_) f->dies_in = 0, f->dies_at.clear();
     machine_.after(ns_per_s, [this] { resume_seats(); });
     machine_.after(longest_end_ns, [this] {
         if (!is_over()) run_.violated("the run does not end after the last fault: " + why());

@@ -99,7 +99,9 @@ void machine::resume(fiber& f) {
 }
 
 void machine::reach(const std::string& point) {
-    if (running_ == nullptr || running_->dies_in == 0 || --running_->dies_in > 0) return;
+    if (running_ == nullptr) return;
+    const bool is_counted_out = running_->dies_in != 0 && --running_->dies_in == 0;
+    if (!is_counted_out && running_->dies_at != point) return;
     died_at_ = point;
     fiber& f = *running_;
     f.dead = true;

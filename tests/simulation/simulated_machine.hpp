@@ -62,6 +62,7 @@ struct fiber {
     bool dead = false;    ///< killed
     bool touched = true;  ///< its descriptors may have become ready
     u32 dies_in = 0;      ///< dies at the crash point that it reaches as the n-th from now on; 0: at none
+    std::string dies_at;  ///< dies at the crash point of that name; "": at none
     std::set<int> descriptors;  ///< that it has opened; only if the machine traces descriptors
     std::string error;
     u64 stopped_until_ns = 0;        ///< SIGSTOP
