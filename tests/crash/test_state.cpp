@@ -10,6 +10,7 @@
 #include "tests/crash/crash_drive.hpp"
 #include "tests/crash/number_run.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/seed.hpp"
 
 namespace {
 
@@ -23,16 +24,19 @@ std::string stateful(const std::string& name, const std::string& keys, const std
     return number_pipeline(name, keys, remembers + middle, remembers);
 }
 
-/// Kills source and middle, one after the other, `kills` times.
-void kill_at_random(run_fixture& run, u32 kills, u64 seed) {
+/// Kills source and middle in random order, `kills` processes in all. Returns how many it has killed.
+u32 kill_at_random(run_fixture& run, u32 kills, u64 seed) {
     std::mt19937_64 random(seed);
-    constexpr const char* victims[] = {"numbers", "middle", "middle"};
-    i32 last = 0;
-    for (u32 done = 0; done < kills && run.running();) {
-        const i32 pid = run.pid_of(victims[random() % 3]);
-        if (pid > 0 && pid != last && ::kill(pid, SIGKILL) == 0) ++done, last = pid;
+    constexpr const char* victims[] = {"numbers", "middle"};
+    i32 last[2] = {};
+    u32 done = 0;
+    while (done < kills && run.running()) {
+        const u32 k = random() % 3 == 0 ? 0 : 1;
+        const i32 pid = run.pid_of(victims[k]);
+        if (pid > 0 && pid != last[k] && ::kill(pid, SIGKILL) == 0) ++done, last[k] = pid;
         sleep_s(static_cast<f64>(random() % 1000) / 25'000.0);
     }
+    return done;
 }
 
 std::string refused(const std::string& text) {
@@ -54,9 +58,10 @@ TEST_CASE("states of stages that are killed at random are those of an undisturbe
     run_fixture run;
     run.start(run.pipeline("random", stateful("random", patient_keys, "work_ms = 1\n")));
     REQUIRE(run.wait_running());
-    kill_at_random(run, 40, seed);
+    const u32 kills = scaled(40);
+    REQUIRE(kill_at_random(run, kills, seed) == kills);
     CHECK(undisturbed_hash(50, remembers) != undisturbed_hash(50));  // the states are in the hash
-    end_intact(run, 20, remembers);
+    end_intact(run, kills, remembers);
 }
 
 TEST_CASE("a standby continues from the state of the process that it replaces") {
