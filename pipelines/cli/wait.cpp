@@ -29,7 +29,7 @@ u64 delivered(const shm::control_block& c) {
     const telemetry::snapshot snap = telemetry::read_snapshot(c);
     u64 lowest = ~u64{0};
     for (const telemetry::stage_view& s : snap.stages)
-        if (s.outputs.empty() && (s.flags & shm::stage_flag::latest) == 0)
+        if (s.is_sink() && (s.flags & shm::stage_flag::latest) == 0)
             for (const u32 link : s.inputs)
                 if (link < snap.links.size()) lowest = std::min(lowest, snap.links[link].tail);
     return lowest == ~u64{0} ? 0 : lowest;

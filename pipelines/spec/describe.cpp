@@ -192,7 +192,7 @@ stage_description description_from(const stage_spec& s, const std::string& progr
         d.accepts_sampled_inputs = answer.value("accepts_sampled_inputs", false);
         d.forwards_frames = answer.value("forwards_frames", false);
         d.writable_inputs = answer.value("writable_inputs", false);
-        d.state = answer.value("state", false) && !d.more.empty();
+        d.state = answer.value("state", false) && !d.format.is_null();
     } catch (const config_error& e) {
         refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));
     } catch (const json::exception& e) {
@@ -231,7 +231,7 @@ void check_device(const stage_spec& s, const stage_description& d) {
 }
 
 void check_output(const pipeline& p, const stage_spec& s, const stage_description& d) {
-    if (!s.has_output && !d.format.is_null())
+    if (!s.has_output && !d.is_sink())
         refuse(s.at, fmt::format("stage \"{}\" produces frames ({}) that no stage reads; add it to the "
                                  "inputs of a sink such as carousel-display",
                                  s.name, d.format.value("type", "of no type")));
@@ -246,7 +246,20 @@ void check_output(const pipeline& p, const stage_spec& s, const stage_descriptio
 
 /// State n is computed from state n - 1, which one process after the other must have made.
 void check_state(const stage_spec& s, const stage_description& d) {
-    if (!d.state || (s.instances == 1 && !s.remote)) return;
+    if (!d.state) return;
+    const auto needs_all = [&](const char* key) {
+        refuse(s.position_of(key),
+               fmt::format("stage \"{}\" has a state, which is computed from every frame: "
+                           "remove the key {}",
+                           s.name, key));
+    };
+    if (s.every > 1) needs_all("every");
+    if (s.latest()) needs_all("group");
+    if (s.optional) needs_all("optional");
+    if (s.inputs.empty() && d.is_sink())
+        refuse(s.at,
+               fmt::format("stage \"{}\" reads nothing and has no output in addition to its state", s.name));
+    if (s.instances == 1 && !s.remote) return;
     refuse(s.position_of("instances"),
            fmt::format("stage \"{}\" has {} instances and a state; each state is computed from that of the "
                        "frame before, so only one process can make them: set instances = 1",
@@ -307,7 +320,7 @@ void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
         const std::vector<bool> reached = reached_from(p, k);
         for (std::size_t sink = 0; sink < p.stages.size(); ++sink) {
             const stage_spec& s = p.stages[sink];
-            if (reached[sink] || s.has_output || s.group == group_kind::latest) continue;
+            if (reached[sink] || !all[sink].is_sink() || s.group == group_kind::latest) continue;
             refuse(
                 s.position_of("inputs"),
                 fmt::format("stage \"{0}\" gets no frames of \"{1}\", which may end the stream, so \"{0}\" "

@@ -47,6 +47,8 @@ struct stage_description : output_spec {
     bool forwards_frames = false;         ///< none of the stage's deaths is blamed on a frame
     bool writable_inputs = false;         ///< the stage requires inputs that are mapped writable
     bool state = false;                   ///< the last of `more` is the ring of its states
+    /// True if no ring but that of its states leaves the stage.
+    [[nodiscard]] bool is_sink() const noexcept { return format.is_null() || (state && more.empty()); }
     [[nodiscard]] u32 outputs() const noexcept {
         return format.is_null() ? 0 : 1 + static_cast<u32>(more.size());
     }

@@ -20,7 +20,7 @@ std::vector<std::string> names_in(const stage_description& d) {
 
 /// Returns the name that a pipeline file uses for the ring.
 std::string shown_ring(const stage_description& d, u32 output) {
-    return output == 0 ? d.stage : d.stage + "." + d.ring(output).output;
+    return output == 0 && !d.is_sink() ? d.stage : d.stage + "." + d.ring(output).output;
 }
 
 void check_readers_of(const pipeline& p, u32 stage, u32 output, const std::vector<stage_description>& all) {
@@ -82,7 +82,7 @@ void check_link(const std::string& name, const link_spec& link, const std::vecto
         refuse(link.at, fmt::format("[link.{}]: stage \"{}\" has no output \"{}\"; its outputs: {}{}", name,
                                     ring.stage, ring.output, output_names(*d),
                                     did_you_mean_clause(ring.output, names)));
-    if (at == names.begin())
+    if (at == names.begin() && !d->is_sink())
         refuse(link.at,
                fmt::format(
                    "[link.{}]: \"{}\" is the first output of \"{}\", so the section of its ring is [link.{}]",
@@ -138,9 +138,25 @@ std::string output_names(const stage_description& d) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+namespace {
+
+/// "tracker" is not a ring if the stage has only a ring of states, "tracker.state".
+void refuse_states_without_name(const source_position& at, const stage_spec& reader, const char* verb,
+                                const stage_description& from) {
+    if (from.outputs() == 0 || !from.is_sink()) return;
+    refuse(at, fmt::format("stage \"{0}\" {1} \"{2}\", which has no output in addition to its state: write "
+                           "\"{2}.{3}\" for that",
+                           reader.name, verb, from.stage, from.output));
+}
+
+}  // namespace
+
 u32 output_read(const stage_spec& reader, std::size_t input, const stage_description& from) {
     const std::string& name = reader.input_outputs.at(input);
-    if (name.empty()) return 0;
+    if (name.empty()) {
+        refuse_states_without_name(reader.position_of("inputs"), reader, "reads", from);
+        return 0;
+    }
     const std::vector<std::string> names = names_in(from);
     const auto at = std::find(names.begin(), names.end(), name);
     if (at == names.end())
@@ -170,7 +186,10 @@ u32 sampled_output(const stage_spec& s, std::size_t sampled, const stage_descrip
     const source_position& at = s.position_of(sampled_key);
     std::vector<std::string> names;
     for (u32 o = 0; o < from.outputs(); ++o) names.push_back(from.ring(o).output);
-    if (name.empty()) return 0;
+    if (name.empty()) {
+        refuse_states_without_name(at, s, "samples", from);
+        return 0;
+    }
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end())
         refuse(at,

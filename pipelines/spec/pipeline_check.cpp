@@ -201,6 +201,21 @@ void check_groups(pipeline& p) {
                        name));
 }
 
+/// True if other stages read nothing of the stage but that output, as a sampled input.
+bool is_only_sampled_as(const pipeline& p, u32 stage, const std::string& output) {
+    bool sampled = false;
+    for (const stage_spec& s : p.stages) {
+        for (const u32 i : s.input_indices)
+            if (i == stage) return false;
+        for (std::size_t i = 0; i < s.sampled_indices.size(); ++i) {
+            if (s.sampled_indices[i] != stage) continue;
+            if (s.sampled_outputs[i] != output) return false;
+            sampled = true;
+        }
+    }
+    return sampled;
+}
+
 void check_readers(const pipeline& p) {
     for (u32 k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];
@@ -214,6 +229,7 @@ void check_readers(const pipeline& p) {
                 by_name = by_name || (inputs[i] == k && !reader.input_outputs[i].empty());
             ++(reader.group == group_kind::latest ? latest : blocking);
         }
+        if (is_only_sampled_as(p, k, "state")) continue;  // links.cpp knows which stages have a state
         if (blocking + latest == 0 && s.has_output) refuse_unwaited(p, k);
         if (by_name) continue;
         if (blocking > shm::max_blocking || latest > shm::max_latest)
@@ -255,7 +271,7 @@ void complete_links(pipeline& p) {
                    fmt::format(
                        "[link.{}]: no stage \"{}\"; a link has the name of the stage that writes it: {}{}",
                        name, front, fmt::join(names_of(p), ", "), did_you_mean_clause(front, names_of(p))));
-        if (!s->has_output)
+        if (!s->has_output && ring_name_of(name).output != "state")
             refuse(link.at,
                    fmt::format("[link.{}]: stage \"{}\" has no output ring, because no stage reads it", name,
                                front));

@@ -113,7 +113,7 @@ void add_head(screen_text& p, const top_input& in) {
     f64 rate = 0;
     for (std::size_t k = 0; k < s.links.size(); ++k) {
         const u32 reader = s.links[k].groups.empty() ? shm::none : s.links[k].groups.front().stage;
-        if (reader >= s.stages.size() || !s.stages[reader].outputs.empty()) continue;  // sinks' rings only
+        if (reader >= s.stages.size() || !s.stages[reader].is_sink()) continue;  // sinks' rings only
         if (s.links[k].tail < delivered)
             rate = in.rates->links.size() > k ? in.rates->links[k].received_per_second : 0;
         delivered = std::min(delivered, s.links[k].tail);

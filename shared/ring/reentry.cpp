@@ -12,6 +12,7 @@
 #include "ring/link.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/topology.hpp"
+#include "shm/sink.hpp"
 
 namespace carousel::ring {
 namespace {
@@ -103,7 +104,9 @@ public:
             bool read = false;
             for_each_output(made_->stage[k], [&](u32 link) { read = read || is_read(link); });
             const u64 most = std::max(limits_->first, limits_->end);
-            done_.push_back(made_->stage[k].outputs == 0 ? delivered_below(k) : read ? most : made_below_[k]);
+            done_.push_back(shm::is_sink(made_->stage[k]) ? delivered_below(k)
+                            : read                        ? most
+                                                          : made_below_[k]);
         }
         for (bool changed = true; changed;) {
             changed = false;
@@ -143,7 +146,7 @@ private:
                    : delivered_below(stage);
     }
     [[nodiscard]] bool is_absent(u32 stage) const noexcept {
-        return made_->stage[stage].outputs == 0 && delivered_below(stage) == shm::no_number;
+        return shm::is_sink(made_->stage[stage]) && delivered_below(stage) == shm::no_number;
     }
     [[nodiscard]] u32 slot_of(u32 link, u64 number) const {
         const auto at = proved_[link].find(number);
@@ -183,7 +186,7 @@ private:
     /// accounts show it.
     void find_made() {
         for (u32 k = 0; k < stages_; ++k) {
-            const bool sink = made_->stage[k].outputs == 0 && !is_absent(k);
+            const bool sink = shm::is_sink(made_->stage[k]) && !is_absent(k);
             made_below_.push_back(sink ? recorded_below(k) : limits_->first);
         }
         unknown_.assign(links_, false);

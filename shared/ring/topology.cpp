@@ -35,7 +35,8 @@ void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
     shm::link_block& l = c.link[index];
     c.stage[stage].output_link[output] = index;
     c.stage[stage].outputs = output + 1;
-    set_name(l.name, output == 0 ? s.name : s.more[output - 1].name);
+    const bool only_states = s.state && s.more.empty();
+    set_name(l.name, only_states ? s.name + ".state" : output == 0 ? s.name : s.more[output - 1].name);
     l.stage = stage;
     l.window = derived_window(p, stage, output);
     l.slots = derived_slots(p, stage, output);
@@ -69,8 +70,8 @@ void write_source(shm::control_block& c, const plan& p, u32 stage) {
 // With several instances, or with frames that the stage does not take, the state before a frame would be one
 // that no process of the stage has made.
 void require_ring_of_states(const stage_plan& s) {
-    require(s.has_output && !s.more.empty(),
-            fmt::format("stage {} has a state, but no output in addition to it", s.name));
+    require(s.has_output && !(s.inputs.empty() && s.more.empty()),
+            fmt::format("source {} has a state, but no output in addition to it", s.name));
     require(s.instances == 1, fmt::format("stage {} has a state, so it can have only one instance, not {}",
                                           s.name, s.instances));
     require(s.every <= 1 && !s.latest && !s.optional && !s.skips,

@@ -9,6 +9,7 @@
 #include "ring/stream_end.hpp"
 #include "shm/block_guard.hpp"
 #include "shm/doorbell.hpp"
+#include "shm/sink.hpp"
 
 namespace carousel::ring {
 
@@ -30,7 +31,7 @@ worker::worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept
     outputs_ = std::min(stage_->outputs, shm::max_outputs);
     for (u32 k = 0; k < outputs_; ++k) output_[k].emplace(c, stage_->output_link[k]);
     has_state_ = outputs_ > 0 && (stage_->flags & shm::stage_flag::state) != 0;
-    in_order_ = outputs_ == 0 && stage_->seats == 1;
+    in_order_ = shm::is_sink(*stage_) && stage_->seats == 1;
     sampled_frame_.fill(shm::no_sampled_frame);
 }
 
@@ -428,6 +429,8 @@ bool worker::complete(job& j) noexcept {
     crash_here(crash_point::job_idle);
     for (u32 i = 0; i < j.inputs; ++i)
         if (!input_[i]->sweep()) input_[i]->ring();
+    // No stage need read the states, so this one frees them. Few slots in use stay in the device's cache.
+    if (has_state_) (void)output_[outputs_ - 1]->sweep();
     return ours;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/clock.hpp"
 #include "ring/worker.hpp"
+#include "shm/sink.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
 
@@ -18,8 +19,8 @@ inline void beat(shm::incarnation& entry, shm::stage_counters& n) noexcept {
     telemetry::count_busy(entry, n, now, false);
 }
 
-/// Counts a frame that a stage has finished, and its latencies. `leaves`: the stage has no output, so the
-/// frame leaves the run here.
+/// Counts a frame that a stage has finished, and its latencies. `leaves`: the stage is a sink, so the frame
+/// leaves the run here.
 inline void count_frame(shm::stage_counters& n, const ring::job& j, u64 finished_ns, bool leaves) noexcept {
     n.frames.fetch_add(1, std::memory_order_relaxed);
     telemetry::add_sample(n.latency, finished_ns - j.claimed_ns);
@@ -37,7 +38,7 @@ inline void count_frame(shm::stage_counters& n, const ring::job& j, u64 finished
 /// without frames.
 inline void count_commit(ring::worker& w, shm::incarnation& entry, const ring::job& j,
                          u64 committed_ns) noexcept {
-    count_frame(w.stage().counters, j, committed_ns, w.outputs() == 0);
+    count_frame(w.stage().counters, j, committed_ns, shm::is_sink(w.stage()));
     if (!j.is_tombstone() && entry.commits.fetch_add(1, std::memory_order_relaxed) == 0)
         entry.first_commit_ns.store(committed_ns, std::memory_order_relaxed);
     telemetry::raise_to(entry.last_commit_ns, committed_ns);

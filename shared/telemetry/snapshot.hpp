@@ -55,7 +55,7 @@ struct job_view {
 struct stage_view {
     std::string name;
     std::vector<u32> inputs;        ///< indices into snapshot::links
-    std::vector<u32> outputs;       ///< indices into snapshot::links; empty: a sink
+    std::vector<u32> outputs;       ///< indices into snapshot::links
     u32 first_seat = 0, seats = 0;  ///< range of snapshot::seats
     u32 in_flight = 0, flags = 0;
     bool source = false;
@@ -64,6 +64,10 @@ struct stage_view {
     u64 in_flight_high_water = 0;
     u64 latency_max_ns = 0, end_to_end_max_ns = 0;
     bucket_counts latency{}, handover{}, end_to_end{}, from_capture{};
+    /// As shm::is_sink().
+    [[nodiscard]] bool is_sink() const noexcept {
+        return outputs.empty() || (outputs.size() == 1 && (flags & shm::stage_flag::state) != 0);
+    }
 };
 
 /// A slot's state for a viewer: its slot word, and whether a reader has a lease on it.

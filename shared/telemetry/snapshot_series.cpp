@@ -104,7 +104,7 @@ void history::feed(const snapshot& s, const rates& r) {
         h.stage_fps.push_back(static_cast<f32>(now.frames_per_second));
         h.stage_p50_ms.push_back(static_cast<f32>(now.latency_p50_ms));
         h.stage_p99_ms.push_back(static_cast<f32>(now.latency_p99_ms));
-        if (!s.stages[k].outputs.empty()) continue;
+        if (!s.stages[k].is_sink()) continue;
         h.end_to_end_p50_ms = std::max(h.end_to_end_p50_ms, static_cast<f32>(now.end_to_end_p50_ms));
         h.end_to_end_p99_ms = std::max(h.end_to_end_p99_ms, static_cast<f32>(now.end_to_end_p99_ms));
         const f32 fps = static_cast<f32>(now.frames_per_second);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ledger/ledger.hpp"
+#include "shm/sink.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -13,11 +14,16 @@ namespace {
 // supervisor has not repaired yet (of the number of stages, a count or an index) must not cause a sink to
 // be left out: two words must agree before a place is treated as empty, and two words must agree before a
 // stage is treated as having an output. A stage that appears to be a sink because of such damage has no
-// ledger, and blocks the sender until the repair.
+// ledger, and blocks the sender until the repair. A ring of states does not count as one: it does not have
+// the name of its stage.
 bool is_sink(const shm::control_block& c, u32 k) noexcept {
     const shm::stage_block& s = c.stage[k];
     const bool there = k < c.stages || s.name[0] != 0;
-    const bool has_output = s.outputs != 0 && s.output_link[0] != shm::none;
+    const u32 first = s.output_link[0];
+    const bool only_states =
+        shm::is_sink(s) ||
+        (first < shm::max_links && std::strncmp(c.link[first].name, s.name, sizeof s.name) != 0);
+    const bool has_output = s.outputs != 0 && first != shm::none && !only_states;
     return there && !has_output;
 }
 

@@ -113,7 +113,8 @@ void frame_in_work::take_carried() {
 // with such a header, and the audit reports it.
 void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
     const bool fits = metadata.size() <= shm::max_metadata_bytes;
-    if (in_process || runtime_->outputs() != 1 || !fits ||
+    // The header of a state is final, because the next frame begins with it.
+    if (in_process || runtime_->outputs() != 1 || runtime_->states() != nullptr || !fits ||
         (runtime_->stage_block().flags & shm::stage_flag::owner_commits) == 0)
         frame::carry(metadata, used);
     const shm::block_open open;

@@ -14,6 +14,7 @@
 #include "ring/latest.hpp"
 #include "session/accounts.hpp"
 #include "shm/doorbell.hpp"
+#include "shm/sink.hpp"
 #include "stages/runner/dead_letters.hpp"
 #include "stages/runner/exit_note.hpp"
 
@@ -61,7 +62,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       reach_(r.reaches_peer_memory()),
       depth_(rule_of(r, s), r.in_flight(), worker_.outputs() > 0 ? worker_.output(0).window() : 0),
       poll_ns_(poll_of(r)) {
-    if (worker_.outputs() == 0)
+    if (shm::is_sink(worker_.stage()))
         ledger_ = std::make_unique<telemetry::ledger_writer>(
             telemetry::ledger_path(r.runtime_directory(), r.attached().stage));
     for (u32 k = 0; k < r.in_flight(); ++k) {
@@ -298,10 +299,12 @@ u64 stage_runner::await_device(frame_in_work& f) {
     guarded(
         "the device's work", f.job.ring_sequence,
         [&] {
-            // No other process helps a sink or a stage with canaries, so the process's own thread must react
-            // quickly.
-            const bool unhelped = runtime_->outputs() == 0 || runtime_->plants_canaries();
-            const bool quick = poll_ns_ > poll_ns && unhelped;
+            // No other process helps a sink or a stage with canaries or a state, so the process's own thread
+            // must react quickly. The frames of a stage with state run one after the other on the device, so
+            // there the sleep until the device's interrupt would add to each of them.
+            const bool low_latency = poll_ns_ > poll_ns;
+            const bool unhelped = shm::is_sink(worker_.stage()) || runtime_->plants_canaries();
+            const bool quick = worker_.has_state() || (low_latency && unhelped);
             while (quick && now_ns() - wait_began < poll_ns_ && !f.event->done()) {
             }
             f.event->wait();

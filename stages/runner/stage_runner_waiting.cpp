@@ -17,6 +17,7 @@
 #include "device/cpu/pool.hpp"
 #include "ring/latest.hpp"
 #include "shm/doorbell.hpp"
+#include "shm/sink.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/running_clock.hpp"
 
@@ -187,12 +188,15 @@ void stage_runner::end_stream(frame_in_work& f) {
 u64 poll_of(const runtime& r) {
     const shm::control_block& c = r.control();
     const u32 cores = device::cpu::usable_cores();
-    u32 ends = 0;
-    for (u32 k = 0; k < c.stages && k < shm::max_stages; ++k)
-        ends += c.stage[k].outputs == 0 ? c.stage[k].seats : 0;
+    u32 ends = 0, states = 0;
+    for (u32 k = 0; k < c.stages && k < shm::max_stages; ++k) {
+        const bool has_state = (c.stage[k].flags & shm::stage_flag::state) != 0;
+        states += has_state ? c.stage[k].seats : 0;
+        ends += shm::is_sink(c.stage[k]) && !has_state ? c.stage[k].seats : 0;
+    }
     const bool low = r.attached().depth.latency == latency_request::low;
-    if (low && cores > c.seats + ends + 1) return poll_for_low_ns;
-    return cores > c.seats + 1 ? poll_ns : 0;
+    if (low && cores > c.seats + states + ends + 1) return poll_for_low_ns;
+    return cores > c.seats + states + 1 ? poll_ns : 0;
 }
 
 wait_reason reason_of(ring::outcome o) noexcept {

@@ -25,9 +25,6 @@ void check_outputs(const description& d) {
         throw config_error(fmt::format(
             "{} outputs are named, but at most {} are possible; a downstream stage can produce more",
             all.size(), max_stage_outputs));
-    if (!d.state.empty() && all.empty())
-        throw config_error(
-            "the stage has a state, but no output; a state needs an output, for example of one element");
     if (!d.state.empty() && all.size() == max_stage_outputs)
         throw config_error(fmt::format(
             "{} outputs and a state are named; the state counts as an output, and at most {} are possible",

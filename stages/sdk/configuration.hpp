@@ -130,8 +130,9 @@ struct description {
     /// pipeline file, the stage's name alone means its first output, and STAGE.OUTPUT means the output of
     /// that name.
     std::vector<output_description> outputs = {};
-    /// The planes that the stage remembers from frame to frame, for frame::state(). Only for a stage with an
-    /// output and one instance. They are one more ring, STAGE.state, and count as one of the 4 outputs.
+    /// The planes that the stage remembers from frame to frame, for frame::state(). Only for a stage with one
+    /// instance; a source needs an output, too. They are one more ring, STAGE.state, and count as one of the
+    /// 4 outputs.
     std::vector<plane> state = {};
     std::vector<asset_description> makes = {};  ///< assets this stage fills in load_asset()
     std::vector<std::string> uses = {};         ///< assets of other stages that it maps

@@ -260,9 +260,9 @@ chain::seat& chain::find(const std::string& name) {
 chain::made_output chain::find_ring(const std::string& name) {
     const std::size_t dot = name.find('.');
     seat& s = find(name.substr(0, dot));
-    if (s.description.outputs.empty()) throw config_error(fmt::format("stage \"{}\" has no output", s.name));
     if (dot != std::string::npos && !s.description.state.empty() && name.substr(dot + 1) == state_output)
         return {&s, 0, place_, true};
+    if (s.description.outputs.empty()) throw config_error(fmt::format("stage \"{}\" has no output", s.name));
     return {&s,
             dot == std::string::npos
                 ? 0
@@ -323,7 +323,8 @@ void chain::configure(seat& s) {
                        .device = cuda ? fmt::format("cuda:{}", options_.device.ordinal) : "cpu",
                        .folder = options_.folder};
     for (const std::string& input : s.inputs) {
-        if (find(input.substr(0, input.find('.'))).description.outputs.empty())
+        const description& from = find(input.substr(0, input.find('.'))).description;
+        if (from.outputs.empty() && from.state.empty())
             throw config_error(fmt::format("stage {} reads \"{}\", which has no output", s.name, input));
         with.inputs.push_back({input, find_ring(input).format()});
     }

@@ -13,7 +13,7 @@ inline constexpr const char* crash_keys = "fps = 400\nframe_timeout_ms = 400\n";
 /// The same for runs in which no death must be detected by a deadline: on a slow machine no process is late.
 inline constexpr const char* patient_keys = "fps = 400\nframe_timeout_ms = 20000\n";
 
-// `keys`: of the source and of the stage after it.
+// `keys`: of all stages.
 [[nodiscard]] std::string undisturbed_hash(u64 frames, const std::string& keys = "");
 /// Checks the report of a run that has ended: all `frames` were delivered, intact, once, with the hash
 /// `hash`, and nothing is left over.

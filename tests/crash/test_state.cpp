@@ -1,6 +1,6 @@
-// Stages that remember: source and middle keep a running hash of all frames as their state, and give it out
-// (number_stage.cpp). So the hash of a disturbed run equals that of an undisturbed one only if each state was
-// computed from the one before it, whichever process made that.
+// Stages that remember: source, middle and sink keep a running hash of all frames as their state, and give it
+// out (number_stage.cpp). So the hash of a disturbed run equals that of an undisturbed one only if each state
+// was computed from the one before it, whichever process made that.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -21,17 +21,17 @@ using nlohmann::json;
 const std::string remembers = "state = true\n";
 
 std::string stateful(const std::string& name, const std::string& keys, const std::string& middle = "") {
-    return number_pipeline(name, keys, remembers + middle, remembers);
+    return number_pipeline(name, keys, remembers + middle, remembers, remembers);
 }
 
-/// Kills source and middle in random order, `kills` processes in all. Returns how many it has killed.
+/// Kills source, middle and sink in random order, `kills` processes in all. Returns how many it has killed.
 u32 kill_at_random(run_fixture& run, u32 kills, u64 seed) {
     std::mt19937_64 random(seed);
-    constexpr const char* victims[] = {"numbers", "middle"};
-    i32 last[2] = {};
+    constexpr const char* victims[] = {"numbers", "middle", "sink"};
+    i32 last[3] = {};
     u32 done = 0;
     while (done < kills && run.running()) {
-        const u32 k = random() % 3 == 0 ? 0 : 1;
+        const u32 k = random() % 3;
         const i32 pid = run.pid_of(victims[k]);
         if (pid > 0 && pid != last[k] && ::kill(pid, SIGKILL) == 0) ++done, last[k] = pid;
         sleep_s(static_cast<f64>(random() % 1000) / 25'000.0);
@@ -69,7 +69,7 @@ TEST_CASE("a standby continues from the state of the process that it replaces") 
     CAPTURE(seed);
     run_fixture run;
     const std::string standby = remembers + "standby = true\n";
-    run.start(run.pipeline("warm", number_pipeline("warm", patient_keys, standby, standby)));
+    run.start(run.pipeline("warm", number_pipeline("warm", patient_keys, standby, standby, standby)));
     REQUIRE(run.wait_running());
     kill_at_random(run, 20, seed);
     end_intact(run, 10, remembers);
@@ -133,10 +133,12 @@ TEST_CASE("a viewer is given the ring of states like any other ring") {
     run_fixture run;
     run.start(run.pipeline("shown", stateful("shown", "fps = 400\n")));
     REQUIRE(run.wait_running());
-    const json answer = run.ask({{"type", "tap"}, {"stage", "middle.state"}});
-    INFO(answer.dump());
-    CHECK(answer["ok"] == true);
-    CHECK(answer["format"]["planes"][0]["name"] == "hash");
+    for (const char* ring : {"middle.state", "sink.state"}) {
+        const json answer = run.ask({{"type", "tap"}, {"stage", ring}});
+        INFO(answer.dump());
+        CHECK(answer["ok"] == true);
+        CHECK(answer["format"]["planes"][0]["name"] == "hash");
+    }
     end_intact(run, 0, remembers);
 }
 
@@ -144,6 +146,16 @@ TEST_CASE("a stage with state and two instances is refused with the reason") {
     CHECK_THAT(refused(stateful("two", "", "instances = 2\n")),
                contains("stage \"middle\" has 2 instances and a state; each state is computed from that of "
                         "the frame before, so only one process can make them: set instances = 1"));
+}
+
+TEST_CASE("a sink with state gets every frame, and its states are read by their name") {
+    CHECK_THAT(
+        refused(number_pipeline("every", "", "", "", remembers + "every = 2\n")),
+        contains("stage \"sink\" has a state, which is computed from every frame: remove the key every"));
+    const std::string after = number_pipeline("after", "", "", "", remembers);
+    CHECK_THAT(refused(after + number_stage("last", "sink", "sink = true\n")),
+               contains("stage \"last\" reads \"sink\", which has no output in addition to its state: write "
+                        "\"sink.state\" for that"));
 }
 
 TEST_CASE("a run with a state is not rebuilt, and the request is refused with the reason") {

@@ -16,6 +16,7 @@
 #include "ring/topology.hpp"
 #include "ring/worker.hpp"
 #include "shm/segment.hpp"
+#include "shm/sink.hpp"
 #include "simulated_process.hpp"
 
 namespace carousel::test {
@@ -59,6 +60,11 @@ plan plan_of(const state_options& o) {
         if (k == 0 && !o.source) continue;
         s.more = {{s.name + ".state", o.window, 256}};
         s.state = true;
+    }
+    if (o.sink) {
+        p.stages[sink].has_output = p.stages[sink].state = true;
+        p.stages[sink].slot_bytes = 256;
+        p.stages[sink].window = o.window;
     }
     p.stages[sink].max_attempts = 0;
     p.end = o.frames;
@@ -239,11 +245,15 @@ private:
     }
 
     void commit(process& p, work& x) {
-        const bool is_sink = p.w->outputs() == 0;
+        const bool is_sink = shm::is_sink(p.w->stage());
         const u64 value = is_sink ? content_[{p.w->input(0).index(), x.j.input[0].index}] : 0;
         if (!p.w->commit(x.j)) return leave(p);
         x.at = work::committed;
-        if (is_sink) deliver(x.j, value);
+        if (!is_sink) return;
+        deliver(x.j, value);
+        if (!o_.sink) return;
+        if (!x.j.is_tombstone()) sink_state_ = with(sink_state_, expected_);
+        if (x.value != sink_state_) ++out_.wrong;
     }
 
     void complete(process& p, work& x) {
@@ -347,7 +357,7 @@ private:
     std::vector<incarnation_id> fenced_;
     std::unique_ptr<latest_reader> viewer_;
     slot_ref viewed_;
-    u64 viewed_value_ = 0, expected_ = 0, source_state_ = 0;
+    u64 viewed_value_ = 0, expected_ = 0, source_state_ = 0, sink_state_ = 0;
     state_outcome out_;
 };
 

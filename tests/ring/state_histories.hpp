@@ -1,9 +1,9 @@
 #pragma once
 // Seeded histories of a stage with state over the real code of the ring: source -> middle -> sink, where the
-// middle, and on request the source, computes each state from the previous one. The device runs the work of
-// a process in order, and what a killed process has enqueued still runs until the fence. A state is a hash of
-// all frames that it contains, so one that was computed from a torn, lost or repeated state, or from that of
-// another frame, makes the number wrong that the sink gets.
+// middle, and on request source and sink, computes each state from the previous one. The device runs the work
+// of a process in order, and what a killed process has enqueued still runs until the fence. A state is a hash
+// of all frames that it contains, so one that was computed from a torn, lost or repeated state, or from that
+// of another frame, makes the number wrong that the sink gets.
 //
 // tests/model/state_model.hpp has the same rules, in every order of small set-ups.
 
@@ -18,6 +18,7 @@ struct state_options {
     u32 in_flight = 2, kills = 12, window = 0;
     u32 kill_rate = 8;        ///< per thousand steps
     bool source = false;      ///< the source has a state, too
+    bool sink = false;        ///< the sink, too: its only ring is that of its states
     bool tombstones = false;  ///< deaths count as attempts, and a frame becomes a tombstone after one
     bool watched = false;     ///< a latest member reads the ring of states
 

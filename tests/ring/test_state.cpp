@@ -2,6 +2,7 @@
 
 #include "core/errors.hpp"
 #include "ring/header_check.hpp"
+#include "shm/sink.hpp"
 #include "tests/ring/seated.hpp"
 
 using namespace carousel;
@@ -100,9 +101,7 @@ TEST_CASE("state: a successor continues from the last state that its predecessor
     for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
     job first = begin_frame(counter);
     complete_frame(counter, first);
-    CHECK(b.c->link[state_link].tail.load() == 0);
-    link_ref(*b.c, state_link).sweep();
-    CHECK(b.c->link[state_link].tail.load() == 1);
+    CHECK(b.c->link[state_link].tail.load() == 1);  // its maker sweeps the ring
     const seated successor = b.die(counter, blame::none, 0);
     job second = begin_frame(successor);
     CHECK(second.ring_sequence == 1);
@@ -180,5 +179,33 @@ TEST_CASE("state: a stage that would miss frames or have several processes is re
     refused([](stage_plan& s) { s.instances = 2; }, "only one instance, not 2");
     refused([](stage_plan& s) { s.every = 2; }, "must get every frame");
     refused([](stage_plan& s) { s.optional = true; }, "must get every frame");
-    refused([](stage_plan& s) { s.more.clear(); }, "no output in addition");
+    refused([](stage_plan& s) { s.inputs.clear(), s.more.clear(); }, "no output in addition");
+}
+
+TEST_CASE("state: a sink has its states in its only ring, and its frames leave the run") {
+    plan p = counting();
+    p.stages.resize(2);
+    p.stages[1].more.clear();
+    bench b(p);
+    CHECK(std::string(b.c->link[1].name) == "counter.state");
+    CHECK(shm::is_sink(b.c->stage[1]));
+    CHECK_FALSE(shm::is_sink(b.c->stage[0]));
+    const seated source = b.sit(0), counter = b.sit(1);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+    job first = begin_frame(counter);
+    complete_frame(counter, first);
+    job second = begin_frame(counter);
+    CHECK(second.previous.index == first.output[0].index);
+    REQUIRE(counter.w->submit(second));
+    const seated successor = b.die(counter, blame::none, 1);
+    job again = begin_frame(successor);
+    CHECK(again.ring_sequence == 1);
+    CHECK(again.previous.index == first.output[0].index);
+    // No process reads the states, so the stage keeps only the newest one.
+    complete_frame(successor, again);
+    job third = begin_frame(successor);
+    complete_frame(successor, third);
+    CHECK(b.c->link[1].tail.load() == 3);
+    CHECK(b.slot(1, third.output[0].index).state == slot_state::ready);
+    CHECK(b.slot(1, again.output[0].index).state == slot_state::free);
 }

@@ -23,6 +23,7 @@ state_options history_of(u64 seed) {
     o.in_flight = 1 + static_cast<u32>(seed % 3);
     o.window = static_cast<u32>(seed % 5);
     o.source = seed % 2 == 0;
+    o.sink = seed % 5 < 2;
     o.tombstones = seed % 4 == 1;
     o.watched = seed % 3 == 0;
     o.kills = (o.tombstones ? 30 : 4) + static_cast<u32>(seed % 20);

@@ -71,7 +71,7 @@ void add_known(const view& v, out& o, std::optional<u64> run::ps_pipeline::*valu
 template <typename F>
 void each_sink(const view& v, out& o, F counts) {
     for (const stage_view& st : v.snap.stages)
-        if (st.outputs.empty()) o.add_histogram(label("stage", st.name), counts(st));
+        if (st.is_sink()) o.add_histogram(label("stage", st.name), counts(st));
 }
 
 void slots_by_state(const view& v, u64, out& o) {
@@ -245,7 +245,7 @@ const metric_row table[] = {
      "From the capture time that the source has set to a sink's commit; missing without capture times.",
      [](const view& v, u64, out& o) {
          for (const stage_view& s : v.snap.stages)
-             if (s.outputs.empty() &&
+             if (s.is_sink() &&
                  std::any_of(s.from_capture.begin(), s.from_capture.end(), [](u64 n) { return n != 0; }))
                  o.add_histogram(label("stage", s.name), s.from_capture);
      }},

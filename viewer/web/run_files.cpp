@@ -48,7 +48,7 @@ std::map<std::string, u64> recordings_in(const std::string& directory) {
 std::vector<sink_tail> sink_tails(const telemetry::snapshot& s) {
     std::vector<sink_tail> out;
     for (const telemetry::stage_view& st : s.stages)
-        if (st.outputs.empty() && !st.inputs.empty() && st.inputs.front() < s.links.size())
+        if (st.is_sink() && !st.inputs.empty() && st.inputs.front() < s.links.size())
             out.push_back({st.name, s.links[st.inputs.front()].tail});
     return out;
 }

@@ -88,7 +88,7 @@ json stage_json(const view& v, std::size_t k, u64 now) {
     const telemetry::stage_view& s = v.snap.stages[k];
     const bool rated = k < v.rates.stages.size() && v.rates.span_s > 0;
     const telemetry::stage_rates r = rated ? v.rates.stages[k] : telemetry::stage_rates{};
-    const bool sink = s.outputs.empty();
+    const bool sink = s.is_sink();
     json processes = json::array();
     for (u32 seat = s.first_seat; seat < s.first_seat + s.seats; ++seat)
         processes.push_back(process_json(v, seat, now));
@@ -180,7 +180,7 @@ struct delivery {
 delivery delivered(const view& v) {
     delivery d;
     for (std::size_t k = 0; k < v.snap.stages.size(); ++k) {
-        if (!v.snap.stages[k].outputs.empty()) continue;
+        if (!v.snap.stages[k].is_sink()) continue;
         const telemetry::stage_rates r =
             k < v.rates.stages.size() ? v.rates.stages[k] : telemetry::stage_rates{};
         d.frames = d.known ? std::min(d.frames, v.snap.stages[k].frames) : v.snap.stages[k].frames;
@@ -277,7 +277,7 @@ json column(const view& v, F value) {
 
 bool every_sink_has_a_frame(const view& v) {
     return std::all_of(v.snap.stages.begin(), v.snap.stages.end(),
-                       [](const telemetry::stage_view& s) { return !s.outputs.empty() || s.frames > 0; });
+                       [](const telemetry::stage_view& s) { return !s.is_sink() || s.frames > 0; });
 }
 
 }  // namespace

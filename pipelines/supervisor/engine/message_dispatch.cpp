@@ -40,7 +40,7 @@ std::string rings_text(const stage_setup& st) {
 ring_place tapped_ring(const run_setup& s, const std::string& name) {
     if (name.empty()) {
         for (std::size_t k = s.stages.size(); k-- > 0;)
-            if (!s.stages[k].has_output() && !s.stages[k].spec.input_indices.empty())
+            if (s.stages[k].is_sink() && !s.stages[k].spec.input_indices.empty())
                 return {s.stages[k].spec.input_indices.front(), s.stages[k].output_of_input(0)};
         throw config_error("this pipeline has no sink");
     }

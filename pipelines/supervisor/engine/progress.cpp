@@ -35,7 +35,7 @@ bool have_passed(const shm::stage_block& stage, const shm::control_block& c, u64
 u64 delivered(const run_setup& s, const shm::control_block& c) noexcept {
     u64 lowest = ~u64{0};
     for (u32 k = 0; k < s.stages.size(); ++k) {
-        if (s.stages[k].has_output() || s.stages[k].spec.latest()) continue;
+        if (!s.stages[k].is_sink() || s.stages[k].spec.latest()) continue;
         for (u32 i = 0; i < std::min(c.stage[k].inputs, shm::max_inputs); ++i) {
             if (c.stage[k].input_link[i] >= shm::max_links) continue;
             const shm::link_block& l = c.link[c.stage[k].input_link[i]];

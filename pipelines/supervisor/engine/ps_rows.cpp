@@ -32,7 +32,7 @@ namespace {
 /// for other stages.
 std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_setup& st,
                                                                    const shm::word* buckets) {
-    if (st.has_output()) return std::nullopt;
+    if (!st.is_sink()) return std::nullopt;
     const auto ms = [](u32 bucket) { return static_cast<f64>(telemetry::upper_ns(bucket)) / 1e6; };
     std::vector<run::counted_latency> out;
     for (u32 k = 0; k < shm::latency_buckets; ++k)

@@ -111,8 +111,8 @@ json stage_json(const report_input& in, u32 stage) {
     }
     if (json link = link_json(in.setup->directory, st.spec.name, in.control->run_id); !link.is_null())
         j["link"] = std::move(link);
-    if (!st.has_output()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
-    if (!st.has_output() && ring::load(n.from_capture_max_ns) != 0)
+    if (st.is_sink()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
+    if (st.is_sink() && ring::load(n.from_capture_max_ns) != 0)
         j["from_capture_ms"] = latency_json(n.from_capture, &n.from_capture_max_ns);
     return j;
 }
@@ -190,7 +190,7 @@ f64 quantile(std::vector<f64> samples, f64 p) {
 std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_block& c, u64 end) {
     std::vector<sink_account> out;
     for (u32 k = 0; k < s.stages.size(); ++k) {
-        if (s.stages[k].has_output()) continue;
+        if (!s.stages[k].is_sink()) continue;
         sink_account a{s.stages[k].spec.name, not_counted(s, k)};
         a.every = s.stages[k].spec.every;
         if (s.stages[k].spec.skips()) a.passed_by = passed_by(c, k);

@@ -7,6 +7,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/words.hpp"
+#include "shm/sink.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "telemetry/frame_facts.hpp"
 
@@ -27,7 +28,6 @@ void for_each_process(const shm::control_block& c, Of&& of, F&& fn) {
 }
 
 bool is_source(const shm::stage_block& s) noexcept { return s.inputs == 0; }
-bool is_sink(const shm::stage_block& s) noexcept { return s.outputs == 0; }
 
 using telemetry::stage_condition;
 constexpr u64 span_ns = 2 * ns_per_s, add_every_ns = ns_per_s / 2;
@@ -128,7 +128,7 @@ u64 first_frame_ns(const shm::control_block& c, u64 earliest, u64 latest) noexce
 
 u64 last_delivery_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept {
     u64 last = 0;
-    for_each_process(c, is_sink, [&](const shm::incarnation& e) {
+    for_each_process(c, shm::is_sink, [&](const shm::incarnation& e) {
         const u64 at = ring::load(e.last_commit_ns);
         if (at >= earliest && at <= latest) last = std::max(last, at);
     });

@@ -79,7 +79,7 @@ void log_closing(closing& out, const run_setup& s, const run_outcome& o,
     if (reported) out.line("report: " + s.report_path);
     const auto first = [&](auto&& is) { return std::find_if(s.stages.begin(), s.stages.end(), is); };
     auto victim =
-        first([](const stage_setup& st) { return st.has_output() && !st.spec.input_indices.empty(); });
+        first([](const stage_setup& st) { return !st.is_sink() && !st.spec.input_indices.empty(); });
     if (victim == s.stages.end())  // no port is chosen, because the program at a port is not part of the run
         victim = first([](const stage_setup& st) { return !st.spec.is_port(); });
     if (o.complete && !s.quiet && victim != s.stages.end())

@@ -249,7 +249,7 @@ u64 run_rebuild::recorded_below(u32 stage, u64 first) const {
 ring::reentry_limits run_rebuild::limits_from(u64 first) const {
     ring::reentry_limits limits{first, known_end(), {}, {}, {}};
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
-        const bool sink = !setup_->stages[k].has_output();
+        const bool sink = setup_->stages[k].is_sink();
         limits.delivered_below.push_back(sink ? position_of(k, first) : first);
         limits.recorded_below.push_back(sink ? recorded_below(k, first) : first);
         limits.made_once.push_back(is_writer(setup_->stages[k]));

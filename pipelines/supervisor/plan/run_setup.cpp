@@ -57,21 +57,24 @@ void make_writable(const fs::path& folder, const char* what) {
 }
 
 bool writes_pictures(const stage_setup& s) {
-    return !s.has_output() && fs::path(s.program).filename() == "carousel-display";
+    return s.is_sink() && fs::path(s.program).filename() == "carousel-display";
 }
 
 stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_description& d,
                        const machine_offer& machine, const test_hooks& hooks) {
     stage_setup s;
     s.spec = spec;
-    if (const auto link = p.links.find(spec.name); link != p.links.end()) s.link = link->second;
+    const bool only_states = d.is_sink() && d.outputs() > 0;
+    if (const auto link = p.links.find(only_states ? spec.name + "." + d.output : spec.name);
+        link != p.links.end())
+        s.link = link->second;
     s.program = d.program;
     s.python = d.python;
     s.output = d.output;
     s.input_outputs = d.input_outputs;
     s.sampled_outputs = d.sampled_outputs;
-    s.format = spec.has_output ? d.format : nlohmann::json();
-    s.slot_bytes = spec.has_output ? d.slot_bytes : 0;
+    s.format = spec.has_output || only_states ? d.format : nlohmann::json();
+    s.slot_bytes = spec.has_output || only_states ? d.slot_bytes : 0;
     s.memory = s.link.memory;
     for (const output_spec& o : d.more) {
         ring_setup r{o.output, {}, o.format, o.slot_bytes};

@@ -73,6 +73,8 @@ struct stage_setup : ring_setup {
     /// requested and the stage is on a GPU
     bool mps = false;
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
+    /// True if frames leave the run here: no ring but that of the stage's states leaves it.
+    [[nodiscard]] bool is_sink() const noexcept { return !has_output() || (state && more.empty()); }
     /// True if the stage listens for another host.
     [[nodiscard]] bool receives() const noexcept { return ends && forwards_frames; }
     [[nodiscard]] u32 outputs() const noexcept {
@@ -84,9 +86,11 @@ struct stage_setup : ring_setup {
     [[nodiscard]] ring_setup& ring(u32 output) {
         return output == 0 ? static_cast<ring_setup&>(*this) : more.at(output - 1);
     }
-    /// Returns "fork" for the first output, and "fork.square" for another output with the name "square".
+    /// Returns "fork" for the first output, and "fork.square" for another output with the name "square", or
+    /// for the states of a sink.
     [[nodiscard]] std::string ring_name(u32 output) const {
-        return output == 0 ? spec.name : spec.name + "." + ring(output).output;
+        return output == 0 && !(has_output() && is_sink()) ? spec.name
+                                                           : spec.name + "." + ring(output).output;
     }
     [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< true if this stage reads any output of stage
                                                          ///< number `stage`

@@ -43,7 +43,7 @@ void kill_process(process_table& t, process& p) {
 void found_committed(process_table& t, const seat& s, process& p, u64 ring_sequence) {
     if (std::find(p.committed.begin(), p.committed.end(), ring_sequence) == p.committed.end())
         p.committed.push_back(ring_sequence);
-    if (t.setup->stages[s.stage].has_output()) return;
+    if (!t.setup->stages[s.stage].is_sink()) return;
     recovery seen{s.label, p.pid, p.incarnation.epoch};
     seen.committed = p.committed;
     t.recoveries.report(seen);

@@ -18,10 +18,10 @@ std::string ledger_of(const run_setup& s, u32 stage) {
 
 }  // namespace
 
-bool counts_frames(const stage_setup& st) { return !st.has_output() && !st.spec.may_miss(); }
+bool counts_frames(const stage_setup& st) { return st.is_sink() && !st.spec.may_miss(); }
 
 std::string not_counted(const run_setup& s, u32 stage) {
-    if (s.stages[stage].has_output()) return "it is not a sink";
+    if (!s.stages[stage].is_sink()) return "it is not a sink";
     if (s.stages[stage].spec.latest()) return "it reads the newest frames only (group = \"latest\")";
     if (s.stages[stage].spec.skips()) return "frames skip it while it has no program (vacant = \"skip\")";
     if (telemetry::frame_claims::load(ledger_of(s, stage)).suspended())
@@ -40,7 +40,7 @@ void begin_claims(const run_setup& s) {
     for (u32 k = 0; k < s.stages.size(); ++k) {
         const bool never_claims = !counts_frames(s.stages[k]);
         const u64 every = s.stages[k].spec.every;
-        if (s.stages[k].has_output() || (!never_claims && every == 1)) continue;
+        if (!s.stages[k].is_sink() || (!never_claims && every == 1)) continue;
         telemetry::frame_claims claims = telemetry::frame_claims::load(ledger_of(s, k));
         if (claims.suspended() == never_claims && claims.every() == every) continue;
         claims.take_every(every);

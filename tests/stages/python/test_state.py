@@ -118,8 +118,8 @@ class State(unittest.TestCase):
                       self.refused(STAGE.replace("frame, value, out, hash, out_hash", "value, out, hash")))
         self.assertIn("expected a dict of planes", self.refused(STAGE.replace('state={"hash": "u64[4]"}', "state={}")))
         self.assertIn("expected a type and its extents", self.refused(STAGE.replace('"u64[4]"', '"u64"')))
-        self.assertIn("a state needs an output", self.refused("import carousel\n@carousel.stage(state={\"hash\": \"u64[4]\"})\n"
-                                                              "def sink(value, hash, out_hash):\n    pass\n"))
+        self.assertIn('"sink" reads "middle", which has no output in addition to its state: write "middle.state" for that',
+                      self.refused("import carousel\n@carousel.stage(state={\"hash\": \"u64[4]\"})\ndef sink(value, hash, out_hash):\n    pass\n"))
 
 
 if __name__ == "__main__":
