@@ -146,8 +146,8 @@ inline constexpr u64 poll_ns = 50'000;
 inline constexpr u64 poll_for_low_ns = 20'000'000;
 
 /// Returns the time for which an idle thread of this stage polls, in ns; 0 if polling threads would share
-/// cores. Each polling thread occupies one core: there is one such thread per seat, and with latency = "low"
-/// one more per seat of a sink.
+/// cores. Each polling thread occupies one core: there is one such thread per seat, one more per stage with
+/// state, and with latency = "low" one more per seat of a sink.
 [[nodiscard]] u64 poll_of(const runtime& r);
 
 [[nodiscard]] telemetry::wait_reason reason_of(ring::outcome o) noexcept;

@@ -11,7 +11,7 @@
 //   changes_at from that frame on it is not [-1: it is]
 //   finishers  N threads call its finish(), in which it has nothing to do [0: it has none]
 //   remembers  N words, each a running hash of all frames, as its state; its output is one of them [0: none]
-//   scratch    these words are in memory of its own instead, for comparison of the time [false]
+//   scratch    these words are in N buffers of its own instead, for comparison of the time [0: a state]
 //   wild_write_at  frame at which its finish() writes beyond its slot, in its first die_incarnations
 //   incarnations [-1: none]
 #include <map>
@@ -47,9 +47,9 @@ public:
         finishers_ = s.integer("finishers", 0, 0, 8);
         wild_write_at_ = s.integer("wild_write_at", -1, -1, 1'000'000);
         words_ = static_cast<u64>(s.integer("remembers", 0, 0, 100'000'000));
-        scratch_ = s.flag("scratch", false);
+        scratch_ = static_cast<u64>(s.integer("scratch", 0, 0, 64));
         carousel::description d;
-        if (words_ > 0 && !scratch_) d.state = {{"hash", element::u64_, {words_}}};
+        if (words_ > 0 && scratch_ == 0) d.state = {{"hash", element::u64_, {words_}}};
         if (finishers_ > 0) d.finish_threads = static_cast<u32>(finishers_);
         d.ends = source_ && ends_at_ >= 0;
         d.same_work = same_work_;
@@ -62,7 +62,7 @@ public:
         env_ = &env;
         seen_ = env.context().allocate_host(sizeof(u64) * env.in_flight());
         word_ = env.context().allocate(sizeof(u64) * 2);
-        if (scratch_) memory_ = env.context().allocate(sizeof(u64) * 2 * words_);
+        if (scratch_ > 0) memory_ = env.context().allocate(sizeof(u64) * scratch_ * words_);
     }
 
     void process(carousel::frame& f) override {
@@ -93,12 +93,13 @@ public:
 
 private:
     [[nodiscard]] const u64* previous(const carousel::frame& f) const {
-        if (!scratch_) return f.state().previous().plane<const u64>("hash").data();
-        return reinterpret_cast<const u64*>(memory_->data()) + (f.frame_number() + 1) % 2 * words_;
+        if (scratch_ == 0) return f.state().previous().plane<const u64>("hash").data();
+        return reinterpret_cast<const u64*>(memory_->data()) +
+               (f.frame_number() + scratch_ - 1) % scratch_ * words_;
     }
     [[nodiscard]] u64* next(const carousel::frame& f) const {
-        if (!scratch_) return f.state().next().plane<u64>("hash").data();
-        return reinterpret_cast<u64*>(memory_->data()) + f.frame_number() % 2 * words_;
+        if (scratch_ == 0) return f.state().next().plane<u64>("hash").data();
+        return reinterpret_cast<u64*>(memory_->data()) + f.frame_number() % scratch_ * words_;
     }
 
     void wild_write(carousel::frame& f) const {
@@ -125,8 +126,7 @@ private:
     i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_incarnations_ = 0, ends_at_ = -1, changes_at_ = -1,
         finishers_ = 0, wild_write_at_ = -1;
     const carousel::environment* env_ = nullptr;
-    u64 words_ = 0;
-    bool scratch_ = false;
+    u64 words_ = 0, scratch_ = 0;
     std::unique_ptr<device::mapping> seen_, word_, memory_;
 };
 

@@ -2,9 +2,10 @@
 torn or repeated changes all numbers that follow.
 
   kills   source and middle are killed, in time slices and under MPS, with and without graphs: the hash of a run on the CPU
-  time    device time per frame with the state, and with memory of the stage's own instead (a ring of states may cost 3 % more)
+  time    time per frame with the state, and with memory of the stage's own instead (a ring of states may cost 3 % more), separated:
+          two own buffers stay in the device's cache; sixteen have the traffic of a ring; a state of 8 words has none
 
-state_gpu.py PROGRAMS [--parts kills,time] [--kills 100] [--words 1000000] [--seconds 4]
+state_gpu.py PROGRAMS [--parts kills,time] [--kills 100] [--words 1000000] [--seconds 1] [--rounds 3]
 
 Exit code 77 with the reason: no GPU."""
 import argparse
@@ -81,9 +82,9 @@ class Runs:
         if report["restarts"] < kills / 2:
             sys.exit(f"only {report['restarts']} restarts after {kills} kills")
 
-    def frame_time_ms(self, words, scratch, seconds):
-        """Time per frame of a pipeline whose stages do nothing but this."""
-        run = self.start("carousel-test-device", f"remembers = {words}\nscratch = {str(scratch).lower()}", "sink = true", "mps")
+    def frame_time_ms(self, words, buffers, seconds):
+        """Time per frame of a pipeline whose stages do nothing but this. buffers: of a stage's own; 0: a state."""
+        run = self.start("carousel-test-device", f"remembers = {words}\nscratch = {buffers}", "sink = true", "mps")
         try:
             wait_for("the first frames", lambda: self.frames() > 50, 60)
             first, began = self.frames(), time.monotonic()
@@ -100,11 +101,17 @@ class Runs:
         done = self.carousel("ps", "--json")
         return json.loads(done.stdout)["pipeline"]["frames"] if done.returncode == 0 else 0
 
-    def compare_time(self, words, seconds):
-        pairs = [(self.frame_time_ms(words, True, seconds), self.frame_time_ms(words, False, seconds)) for _ in range(5)]
-        without, with_state = (sorted(column)[2] for column in zip(*pairs))
-        print(f"{words * 8 / 1e6:.0f} MB, medians of 5: {with_state:.3f} ms per frame with a state, {without:.3f} ms with memory of its own: "
-              f"{100 * (with_state / without - 1):+.1f} % (aim: at most 3 %)", flush=True)
+    def compare_time(self, words, seconds, rounds):
+        cases = [(8, 2), (8, 0), (words, 2), (words, 16), (words, 0)]
+        times = [[self.frame_time_ms(*case, seconds) for case in cases] for _ in range(rounds)]
+        tiny, tiny_state, cached, moved, state = (sorted(column)[rounds // 2] for column in zip(*times))
+        print(f"medians of {rounds}, ms per frame      2 own buffers  16 own buffers  state")
+        print(f"{64:>12} bytes                  {tiny:.4f}          -               {tiny_state:.4f}")
+        print(f"{words * 8:>12} bytes                  {cached:.4f}          {moved:.4f}          {state:.4f}")
+        print(f"the steps of a second ring: {1000 * (tiny_state - tiny):+.1f} us; traffic that two buffers keep in the cache: "
+              f"{1000 * (moved - cached):+.1f} us; the rest: {1000 * (state - moved - tiny_state + tiny):+.1f} us")
+        print(f"a state costs {100 * (state / moved - 1):+.1f} % in addition to its traffic (aim: at most 3 %), {100 * (state / cached - 1):+.1f} % "
+              "with it", flush=True)
 
 
 def main():
@@ -113,7 +120,8 @@ def main():
     parser.add_argument("--parts", default="kills,time")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--words", type=int, default=1_000_000)
-    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
     a = parser.parse_args()
     require_gpu("cuda:0")
     folder = tempfile.mkdtemp(prefix="carousel-state-gpu-")
@@ -124,7 +132,7 @@ def main():
             runs.check_kills("mps", a.kills, a.words, False)
             runs.check_kills("process", max(1, a.kills // 5), a.words, True)
         if "time" in a.parts:
-            runs.compare_time(a.words, a.seconds)
+            runs.compare_time(a.words, a.seconds, a.rounds)
     finally:
         shutil.rmtree(folder, True)
 
