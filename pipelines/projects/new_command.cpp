@@ -24,6 +24,7 @@ Examples:
   carousel new stage lidar --source                 a source with its own format, and its sink
   carousel new stage tint --python                  a function in Python, with NumPy: nothing to build
   carousel new stage tally --python --sink          a class in Python that writes a file for the user
+  carousel new stage follow --python --state        follows objects over frames, in Python
 
 It writes CMakeLists.txt, the class, its test, a pipeline file and a README, and prints what to do next.)";
 
@@ -54,7 +55,7 @@ void name_folder(std::vector<project_file>& project, const std::string& given, s
 
 int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
     // In C++ a source and its sink are one project.
-    const char* const in_python = a.sink ? "tally" : "tint";
+    const char* const in_python = a.sink ? "tally" : a.state ? "tracker" : "tint";
     const char* const example = a.cuda               ? "grayscale"
                                 : a.python           ? in_python
                                 : a.source || a.sink ? "scan"
@@ -117,15 +118,13 @@ command_action add_new_command(const command_parts& p) {
             "A sink that writes files; in C++, also its source [one input picture, one output picture]")
         ->excludes(cuda);
     CLI::Option* sink = stage->get_option("--sink");
-    CLI::Option* python =
-        stage->add_flag("--python", a->python, "In Python [in C++]")->excludes(cuda)->excludes(source);
+    stage->add_flag("--python", a->python, "In Python [in C++]")->excludes(cuda)->excludes(source);
     stage
         ->add_flag("--state", a->state,
                    "Remembers from frame to frame, exactly once [a function of its input alone]")
         ->excludes(cuda)
         ->excludes(source)
-        ->excludes(sink)
-        ->excludes(python);
+        ->excludes(sink);
     stage->footer(new_stage_footer);
     return [a](const common_words&, const cli_environment& env) { return write_new_stage(*a, env); };
 }

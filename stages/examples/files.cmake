@@ -13,6 +13,7 @@ set(CAROUSEL_EXAMPLE_FILES
   ipc_cuda/CMakeLists.txt ipc_cuda/README.md ipc_cuda/queue.cu
   port/CMakeLists.txt port/README.md port/newest.cpp port/feed.cpp port/count.cpp port/feed.py port/count.py port/ports.toml
   tally/README.md tally/tally.py tally/tally.toml tally/test_tally.py
+  tracker/README.md tracker/balls.py tracker/test_tracker.py tracker/tracker.py tracker/tracker.toml
   tint/README.md tint/test_tint.py tint/tint.py tint/tint.toml
   notebook/README.md notebook/inspect_run.py
   model_server/README.md model_server/model_server.py)

@@ -148,6 +148,12 @@ TEST_CASE("the command writes a project and prints what to do next") {
     CHECK(files_below(w.path("lidar")).count("lidar_source.hpp") == 1);
     CHECK(carousel::test::carousel({"new", "stage", "smooth", "--state", w.path("smooth")}).code == 0);
     CHECK_THAT(text_of(fs::path(w.path("smooth")) / "smooth.hpp"), contains("state.next()"));
+    CHECK(
+        carousel::test::carousel({"new", "stage", "follow", "--python", "--state", w.path("follow")}).code ==
+        0);
+    CHECK_THAT(text_of(fs::path(w.path("follow")) / "follow.py"),
+               contains("def follow(frame, color, out, tracks"));
+    CHECK(files_below(w.path("follow")).count("balls.py") == 1);
     CHECK(carousel::test::carousel({"new", "stage", "edges", "--cuda", w.path("edges")}).code == 0);
     CHECK(files_below(w.path("edges")).count("kernel.cu") == 1);
 }

@@ -401,8 +401,10 @@ class Python(unittest.TestCase):
         self.assertEqual(add.__doc__, "Adds.")
 
     def test_the_examples_run_as_they_are(self):
-        done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "stages/examples/tint/test_tint.py")], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        for example in ("tint", "tracker"):
+            done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, f"stages/examples/{example}/test_{example}.py")], capture_output=True,
+                                  text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
         done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "stages/examples/notebook/inspect_run.py"),
                                os.path.join(ROOT, "stages/examples/tint/tint.toml")], capture_output=True, text=True, timeout=100)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
