@@ -18,6 +18,7 @@ struct chain_options {
     u32 instances = 1;
     arrangement stand = arrangement::grid;
     f32 spacing = 2.4F;
+    u32 samples = 1;  ///< per pixel; 4 only for looks_chain
 };
 
 class chain {
@@ -39,7 +40,8 @@ public:
         records_ = context.allocate(i * sizeof(instance_record));
         list_ = context.allocate(i * layout.counts.triangle_count * 4);
         color_ = context.allocate(u64{options.width} * options.height * 4);
-        scratch_ = context.allocate(fragment_scratch_bytes(queue.kind(), options.width, options.height));
+        scratch_ = context.allocate(
+            fragment_scratch_bytes(queue.kind(), options.width, options.height, 0, options.samples));
     }
 
     void set_mesh(const std::vector<std::byte>& block) { upload(mesh_->data(), block.data(), block.size()); }
@@ -56,7 +58,10 @@ public:
                                    reinterpret_cast<draw_record*>(draw_->data()),
                                    reinterpret_cast<f32*>(models_->data()), options_.stand});
     }
-    void vertex() { vertex(options_.width, options_.height); }
+    void vertex() {
+        const u32 scale = options_.samples == 4 ? 2 : 1;
+        vertex(scale * options_.width, scale * options_.height);
+    }
     void vertex(u32 width, u32 height) { vertex(scene, width, height, buffers()); }
     /// The triangles as another view sees them.
     void vertex(const scene_state& view, u32 width, u32 height, const triangle_buffers& out) {

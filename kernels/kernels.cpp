@@ -24,6 +24,17 @@ void check_size(u32 width, u32 height) {
     }
 }
 
+void check_samples(u32 width, u32 height, u32 samples) {
+    check_size(width, height);
+    if (samples != 1 && samples != 4)
+        throw config_error(fmt::format("{} samples per pixel can't be rendered; expected 1 or 4", samples));
+    if (samples == 4 && (width > max_extent / 2 || height > max_extent / 2))
+        throw config_error(
+            fmt::format("a picture of {}x{} pixels can't be rendered with 4 samples per pixel; each side may "
+                        "have up to {}",
+                        width, height, max_extent / 2));
+}
+
 void check_mesh(const mesh_layout& mesh, u32 max_instances) {
     const mesh_counts& c = mesh.counts;
     const u64 triangles = (u64{c.triangle_count} + c.masked_count + c.blended_count) * max_instances;
@@ -92,19 +103,21 @@ void vertex_stage(device::queue& q, const vertex_stage_args& args) {
     CAROUSEL_DISPATCH(vertex_stage, q, args);
 }
 
-u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height, u32 layers) {
-    check_size(width, height);
+u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height, u32 layers, u32 samples) {
+    check_samples(width, height, samples);
 #if CAROUSEL_WITH_CUDA
-    if (kind == device::device_kind::cuda) return cuda::fragment_scratch_bytes(width, height, layers);
+    if (kind == device::device_kind::cuda)
+        return cuda::fragment_scratch_bytes(width, height, layers, samples);
 #endif
     (void)kind, (void)layers;
-    return cpu::fragment_scratch_bytes(width, height);
+    const u32 scale = samples == 4 ? 2 : 1;
+    return cpu::fragment_scratch_bytes(scale * width, scale * height);
 }
 
 void fragment_stage(device::queue& q, const fragment_stage_args& args) {
-    check_size(args.width, args.height);
     check_mesh(args.mesh, args.in.max_instances);
-    const u64 needed = fragment_scratch_bytes(q.kind(), args.width, args.height, args.surface.layer_count);
+    const u64 needed =
+        fragment_scratch_bytes(q.kind(), args.width, args.height, args.surface.layer_count, args.samples);
     if (args.scratch == nullptr || args.scratch_bytes < needed) {
         throw config_error(
             fmt::format("the fragment stage was given {} bytes of scratch for {}x{} pixels; it needs {}",
@@ -112,6 +125,9 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     }
     if (args.color == nullptr && args.surface.depth == nullptr)
         throw config_error("the fragment stage was given neither a picture nor a G-buffer to write");
+    if (args.samples == 4 && (args.color != nullptr || args.surface.albedo == nullptr ||
+                              args.surface.coverage == nullptr || args.surface.samples == nullptr))
+        throw config_error("4 samples per pixel need a G-buffer with the planes coverage and samples");
     if (args.look.material_count == 0 || args.look.material_count > max_instance_materials)
         throw config_error(fmt::format("{} materials can't be used; expected 1 to {}",
                                        args.look.material_count, max_instance_materials));

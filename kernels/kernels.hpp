@@ -99,7 +99,7 @@ struct vertex_stage_args {
     const draw_record* draw = nullptr;
     const f32* models = nullptr;
     scene_state scene;
-    u32 width = 0, height = 0;  ///< pixels, 1 .. max_extent
+    u32 width = 0, height = 0;  ///< pixels, 1 .. max_extent; with four samples per pixel, twice the picture's
     triangle_buffers out;
     moved_vertices moved = {};  ///< instead of the vertices in the mesh block, if not null
 };
@@ -113,8 +113,9 @@ enum class raster_path : u8 { automatic, small, medium, large };
 
 /// Bytes of private device memory that fragment_stage needs on a queue of this kind. One block serves all
 /// frames of one queue, because a queue runs in order.
-/// `layers`: surface_planes::layer_count.
-[[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height, u32 layers = 0);
+/// `layers`: surface_planes::layer_count. `samples`: as in fragment_stage_args.
+[[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height, u32 layers = 0,
+                                         u32 samples = 1);
 
 /// For measurements: the thread that enqueues calls `call(with)` at a point between two launches.
 struct mark {
@@ -128,7 +129,7 @@ struct fragment_stage_args {
     const std::byte* mesh_block = nullptr;
     triangle_buffers in;        ///< vertex_stage has written these planes; fragment_stage only reads them
     scene_state scene;          ///< the same as the vertex stage's
-    u32 width = 0, height = 0;  ///< the same as the vertex stage's
+    u32 width = 0, height = 0;  ///< of the picture, in pixels
     u8* color = nullptr;        ///< u8[height][width][4]; null: `surface` is written
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;  ///< at least fragment_scratch_bytes()
@@ -140,6 +141,9 @@ struct fragment_stage_args {
     surface_planes surface = {};
     surface_look look = {};
     moved_vertices moved = {};  ///< the same as the vertex stage's
+    /// Samples per pixel, 1 or 4. With 4 the vertex stage has made the triangles for twice the width and
+    /// height, and a whole G-buffer is written, with the planes `coverage` and `samples` (body/samples.hpp).
+    u32 samples = 1;
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 

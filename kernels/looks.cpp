@@ -26,6 +26,8 @@ void light(device::queue& q, const light_args& args) {
     if (args.sky == nullptr || args.radiance == nullptr || args.in.albedo == nullptr ||
         args.in.depth == nullptr || (args.occlusion_radius > 0.0F && args.scratch == nullptr))
         throw config_error("light: a plane, the sky or the scratch memory is missing");
+    if ((args.in.coverage == nullptr) != (args.in.samples == nullptr))
+        throw config_error("light: of the planes coverage and samples only one was given");
     if (args.shadow != nullptr && (args.shadow_side < 16 || args.shadow_side > max_extent))
         throw config_error(
             fmt::format("light: a shadow map of {} pixels per side can't be used; expected 16 to {}",

@@ -20,6 +20,10 @@ public:
         const u64 pixels = u64{options.width} * options.height, i = options.instances;
         for (auto* plane : {&albedo_, &normal_, &material_, &depth_, &color_})
             *plane = context.allocate(pixels * 4);
+        if (options.samples == 4) {
+            coverage_ = context.allocate(pixels);
+            samples_ = context.allocate(pixels * further_surfaces * layer_words * 4);
+        }
         radiance_ = context.allocate(pixels * 16);
         shadow_ = context.allocate(u64{side_} * side_ * 4);
         light_scratch_ = context.allocate(pixels);
@@ -57,7 +61,7 @@ public:
         a.in = chain_.buffers(), a.scene = chain_.scene;
         a.width = options_.width, a.height = options_.height;
         a.scratch = chain_.scratch().data(), a.scratch_bytes = chain_.scratch().bytes();
-        a.surface = planes(), a.look = appearance_;
+        a.surface = planes(), a.look = appearance_, a.samples = options_.samples;
         fragment_stage(chain_.queue(), a);
     }
     void shadow() {
@@ -102,8 +106,13 @@ public:
 
 private:
     [[nodiscard]] surface_planes planes() const {
-        return {reinterpret_cast<u32*>(albedo_->data()), reinterpret_cast<u32*>(normal_->data()),
-                reinterpret_cast<u32*>(material_->data()), reinterpret_cast<f32*>(depth_->data())};
+        surface_planes p{reinterpret_cast<u32*>(albedo_->data()), reinterpret_cast<u32*>(normal_->data()),
+                         reinterpret_cast<u32*>(material_->data()), reinterpret_cast<f32*>(depth_->data())};
+        if (coverage_ != nullptr) {
+            p.coverage = reinterpret_cast<u8*>(coverage_->data());
+            p.samples = reinterpret_cast<u32*>(samples_->data());
+        }
+        return p;
     }
 
     chain chain_;
@@ -112,7 +121,7 @@ private:
     f32 radius_;
     surface_look appearance_;
     std::unique_ptr<device::mapping> albedo_, normal_, material_, depth_, color_, radiance_, shadow_, sky_,
-        light_scratch_, post_scratch_, shadow_scratch_, counters_, records_, list_;
+        light_scratch_, post_scratch_, shadow_scratch_, counters_, records_, list_, coverage_, samples_;
 };
 
 }  // namespace carousel::kernels

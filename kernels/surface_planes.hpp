@@ -20,6 +20,11 @@ inline constexpr const char* radiance_format = "carousel.image.linear";
 /// If the mesh has transparent triangles, also 5 `layers` u32[h][w][1 to 4][5]: those that precede the
 /// surface, nearest first, each as depth (f32; 0: no layer, nor after it), albedo, normal, material (with the
 /// opacity, 255 for 1, instead of emission) and emission. Farther ones than these are not shown.
+/// With four samples per pixel (body/samples.hpp) also `coverage` u8[h][w], which of the pixel's surfaces
+/// each sample shows: 2 bits per sample, the first sample lowest, so that 0 means one surface; and `samples`
+/// u32[h][w][3][5], the second to fourth surface, each as depth, albedo, normal, material and emission. Those
+/// that `coverage` does not name are not written; the first surface is in the planes 0 to 4. Transparent
+/// layers are those at the pixel's centre; each covers the surfaces that are farther away.
 [[nodiscard]] inline std::vector<plane_spec> surface_plane_specs(u32 width, u32 height,
                                                                  bool has_materials = false) {
     std::vector<plane_spec> planes = {{"albedo", scalar::u8_, {height, width, 4}},
@@ -30,7 +35,8 @@ inline constexpr const char* radiance_format = "carousel.image.linear";
     return planes;
 }
 inline constexpr u32 max_layers = 4, layer_words = 5;
-inline constexpr u32 unlit_normal = ~0U;  ///< no octahedral coordinate is 65535
+inline constexpr u32 further_surfaces = 3;  ///< per pixel with four samples
+inline constexpr u32 unlit_normal = ~0U;    ///< no octahedral coordinate is 65535
 
 /// The planes as pointers. If `albedo` is null, only `depth` is written, as for a shadow map.
 struct surface_planes {
@@ -41,6 +47,9 @@ struct surface_planes {
     u32* emission = nullptr;  ///< null if the mesh has no materials of its own
     u32* layers = nullptr;    ///< null if nothing transparent is shown
     u32 layer_count = 0;      ///< per pixel, at most max_layers
+    // null with one sample per pixel
+    u8* coverage = nullptr;
+    u32* samples = nullptr;
 };
 
 /// A material that is the same for the whole of an instance; its tint multiplies the texture.

@@ -165,6 +165,31 @@ CAROUSEL_HD_INLINE u32 textured_albedo(const surface_job& j, const Tables& table
     return (shade_wire(edge, color) & 0xffffffU) | (albedo & 0xff000000U);
 }
 
+template <typename Tables>
+[[nodiscard]] CAROUSEL_HD_INLINE surface_words floor_words(const surface_job& j, const Tables& tables) {
+    return {tinted(tables, sampled_texel{}, j.look.floor_material), pack_normal({0.0F, 1.0F, 0.0F}),
+            pack_material(j.look.floor_material), 0U};
+}
+/// The surface of triangle `id` at a position of the picture; 0 if there is no such triangle.
+template <typename Tables>
+[[nodiscard]] CAROUSEL_HD_INLINE surface_words triangle_words(const surface_job& j, const Tables& tables,
+                                                              u32 id, f32 px, f32 py) {
+    if (j.mesh.materials != nullptr && id < j.all_ids)
+        return material_words(tables, material_surface_at(j, tables, id, px, py));
+    if (id >= j.id_limit) return {0U, 0U, 0U, 0U};
+    const surface_triangle t = surface_triangle_of(j, id);
+    const barycentrics b = barycentrics_at(px, py, t.c[0], t.c[1], t.c[2]);
+    const auto corner = [&](u32 k) { return normal_of(j.mesh.vertices[t.index[k]]); };
+    const u32 normal = normal_between(b, j.instances[t.instance].model, corner(0), corner(1), corner(2));
+    const instance_material& m = j.look.materials[t.instance % j.look.material_count];
+    const u32 albedo =
+        m.textured != 0 ? textured_albedo(j, tables, t, b, px, py, m) : tinted(tables, sampled_texel{}, m);
+    return {albedo, normal, pack_material(m), 0U};
+}
+[[nodiscard]] CAROUSEL_HD_INLINE bool shows_marks(const surface_job& j) {
+    return j.shade.mode == 2 || j.shade.wireframe != 0;
+}
+
 /// Writes the pixel's elements of all planes.
 template <typename Tables>
 CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables, u64 key, u32 x, u32 y) {
@@ -174,34 +199,16 @@ CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables
         j.out.depth[at] = depth;
         return;
     }
+    const u32 id = static_cast<u32>(key);
     const f32 px = centre_x(j.shade, x), py = centre_y(j.shade, y), floor = floor_at(j, px, py, depth);
-    u32 albedo = 0, normal = 0, material = 0, emission = 0;
-    if (floor > 0.0F) {
-        albedo = tinted(tables, sampled_texel{}, j.look.floor_material);
-        normal = pack_normal({0.0F, 1.0F, 0.0F});
-        material = pack_material(j.look.floor_material);
-    } else if (j.mesh.materials != nullptr && static_cast<u32>(key) < j.all_ids) {
-        const surface_words w =
-            material_words(tables, material_surface_at(j, tables, static_cast<u32>(key), px, py));
-        albedo = w.albedo, normal = w.normal, material = w.material, emission = w.emission;
-    } else if (static_cast<u32>(key) < j.id_limit) {
-        const surface_triangle t = surface_triangle_of(j, static_cast<u32>(key));
-        const barycentrics b = barycentrics_at(px, py, t.c[0], t.c[1], t.c[2]);
-        const auto corner = [&](u32 k) { return normal_of(j.mesh.vertices[t.index[k]]); };
-        normal = normal_between(b, j.instances[t.instance].model, corner(0), corner(1), corner(2));
-        const instance_material& m = j.look.materials[t.instance % j.look.material_count];
-        material = pack_material(m);
-        albedo = m.textured != 0 ? textured_albedo(j, tables, t, b, px, py, m)
-                                 : tinted(tables, sampled_texel{}, m);
-    }
-    if ((j.shade.mode == 2 || j.shade.wireframe != 0) && !floor && depth > 0.0F &&
-        static_cast<u32>(key) < j.all_ids)
-        albedo = marked(j, static_cast<u32>(key), px, py, albedo);
-    j.out.albedo[at] = albedo;
-    j.out.normal[at] = normal;
-    j.out.material[at] = material;
+    surface_words w = floor > 0.0F ? floor_words(j, tables) : triangle_words(j, tables, id, px, py);
+    if (shows_marks(j) && !floor && depth > 0.0F && id < j.all_ids)
+        w.albedo = marked(j, id, px, py, w.albedo);
+    j.out.albedo[at] = w.albedo;
+    j.out.normal[at] = w.normal;
+    j.out.material[at] = w.material;
     j.out.depth[at] = floor > 0.0F ? floor : depth;
-    if (j.out.emission != nullptr) j.out.emission[at] = emission;
+    if (j.out.emission != nullptr) j.out.emission[at] = w.emission;
 }
 
 }  // namespace carousel::kernels::body

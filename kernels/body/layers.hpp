@@ -22,14 +22,28 @@ CAROUSEL_HD_INLINE void add_layer(u64* keys, u64 stride, u32 layers, u64 key) {
     return opacity_at(j, id, px, py) >= 1.0F / 510.0F;
 }
 
-/// Writes the pixel's elements of the plane `layers`, after surface_pixel(). A layer that the
-/// floor hides is empty, as are those after it.
+/// 1 / view depth of the farthest surface of a pixel; 0 if a sample shows no surface.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 farthest_surface(const surface_planes& planes, u64 at) {
+    f32 farthest = planes.depth[at];
+    if (planes.coverage == nullptr) return farthest;
+    const u32 coverage = planes.coverage[at];
+    for (u32 s = 1; s < 4; ++s) {
+        const u32 number = coverage >> (2 * s) & 3U;
+        if (number != 0)
+            farthest =
+                min_(farthest, float_of(planes.samples[(at * further_surfaces + number - 1U) * layer_words]));
+    }
+    return farthest;
+}
+
+/// Writes the pixel's elements of the plane `layers`, after surface_pixel() or samples_pixel(). A layer that
+/// the floor hides is empty, as are those after it.
 template <typename Tables>
 CAROUSEL_HD_INLINE void layers_pixel(const surface_job& j, const Tables& tables, const u64* keys, u64 stride,
                                      u32 x, u32 y) {
     const u64 at = static_cast<u64>(y) * j.width + x;
     u32* to = j.out.layers + at * j.out.layer_count * layer_words;
-    const f32 opaque = j.out.depth[at];
+    const f32 opaque = farthest_surface(j.out, at);
     for (u32 i = 0; i < j.out.layer_count; ++i, to += layer_words) {
         const u64 key = keys[i * stride];
         const u32 id = static_cast<u32>(key);

@@ -1,5 +1,5 @@
 #pragma once
-// The light of one pixel of a G-buffer: ambient occlusion, then the shadowed directional light and the sky.
+// The parts of a surface's light: ambient occlusion, the shadowed directional light, the sky, fog.
 
 #include "kernels/body/emission.hpp"
 #include "kernels/body/exponential.hpp"
@@ -290,86 +290,5 @@ struct seen_surface {
 }
 
 inline constexpr f32 coat_roughness = 0.06F;
-
-/// True if light_pixel() does more than the loops over rows: lights of a file, transparent layers, shading
-/// modes.
-[[nodiscard]] CAROUSEL_HD_INLINE bool has_extras(const light_pass& p) {
-    return p.a.light_count > 0 || p.a.in.layers != nullptr || p.a.scene.shading != 0;
-}
-
-/// A surface as the G-buffer stores it.
-struct seen_words {
-    u32 albedo, normal, material, emission;
-};
-/// The light of a surface that is seen along `ray`, whose unit vector is `d`. `open`: the part of the sky's
-/// light that neighbours leave.
-[[nodiscard]] CAROUSEL_HD_INLINE vec3 lit_surface(const light_pass& p, const srgb_tables& tables,
-                                                  const seen_words& w, vec3 ray, vec3 d, f32 depth,
-                                                  f32 open) {
-    const auto linear = [&](u32 shift) { return tables.decode[4 * (w.albedo >> shift & 255U)]; };
-    const seen_surface s =
-        seen_surface_of(p, {linear(0), linear(8), linear(16)}, w.material, d, unpack_normal(w.normal));
-    const vec3 point = along(p.rays.eye, ray, 1.0F / depth);
-    const bool coated = s.m.clearcoat > 0.0F;
-    f32 sun = p.a.sun;
-    if (dot(s.n, p.light) > 0.0F) sun *= sunlit(p, point, s.n);
-    const sky_place mirror = sky_place_of(s.mirrored);
-    const vec3 coat = coated ? reflected_sky(*p.a.sky, mirror, sky_level_of(coat_roughness)) : vec3{};
-    vec3 out = surface_light(p, s, sun, material_openness(w.albedo) * open,
-                             split_sum_at(*p.a.sky, s.n_v, s.m.roughness),
-                             reflected_sky(*p.a.sky, mirror, sky_level_of(s.m.roughness)), coat, coated);
-    for (u32 i = 0; i < p.a.light_count; ++i) {
-        const incident_light l = incident(p.a.lights[i], point);
-        out = out + reflect_light(s.m, s.c, s.n, d * -1.0F, l.towards, coated) * l.irradiance;
-    }
-    if (p.a.in.emission != nullptr) out = with_emission(out, w.emission, w.normal);
-    return p.a.fog > 0.0F ? with_fog(p, out, visible_sky(p, d), ray, depth) : out;
-}
-
-/// Covers the light of a pixel by its transparent layers, the farthest one first.
-[[nodiscard]] CAROUSEL_HD_INLINE vec3 with_layers(const light_pass& p, const srgb_tables& tables, u64 at,
-                                                  vec3 ray, vec3 d, vec3 out) {
-    const u32 count = min_(p.a.in.layer_count, max_layers);
-    const u32* const first = p.a.in.layers + at * p.a.in.layer_count * layer_words;
-    for (u32 i = count; i > 0; --i) {
-        const u32* const w = first + (i - 1) * layer_words;
-        const f32 depth = float_of(w[0]);
-        if (!(depth > 0.0F)) continue;
-        const vec3 lit = lit_surface(p, tables, {w[1], w[2], w[3] & 0xffffffU, w[4]}, ray, d, depth, 1.0F);
-        out = mix(out, lit, static_cast<f32>(w[3] >> 24) * (1.0F / 255.0F));
-    }
-    return out;
-}
-
-/// A surface by scene_state::shading 1 to 3: the codes of fragment's pictures, as light.
-[[nodiscard]] CAROUSEL_HD_INLINE vec3 shown_by_mode(const light_pass& p, const srgb_tables& tables,
-                                                    const seen_words& w, f32 depth) {
-    u32 codes = w.albedo;
-    if (p.a.scene.shading == 1)
-        codes = shade_normal(unpack_normal(w.normal == unlit_normal ? 0x7fff7fffU : w.normal));
-    if (p.a.scene.shading == 3) codes = shade_depth(depth);
-    const auto linear = [&](u32 shift) { return tables.decode[4 * (codes >> shift & 255U)]; };
-    return {linear(0), linear(8), linear(16)};
-}
-
-CAROUSEL_HD_INLINE void light_pixel(const light_pass& p, const srgb_tables& tables, u32 x, u32 y) {
-    const u64 at = static_cast<u64>(y) * p.a.width + x;
-    const f32 depth = p.a.in.depth[at];
-    const vec3 ray = ray_of_pixel(p, static_cast<f32>(x), static_cast<f32>(y));
-    const vec3 d = unit(ray);
-    vec3 out{};
-    if (!(depth > 0.0F)) {
-        out = visible_sky(p, d);
-    } else {
-        const seen_words w{p.a.in.albedo[at], p.a.in.normal[at], p.a.in.material[at],
-                           p.a.in.emission != nullptr ? p.a.in.emission[at] : 0U};
-        out = p.a.scene.shading != 0
-                  ? shown_by_mode(p, tables, w, depth)
-                  : lit_surface(p, tables, w, ray, d, depth,
-                                p.a.occlusion_radius > 0.0F ? mean_openness(p, x, y, depth) : 1.0F);
-    }
-    if (p.a.in.layers != nullptr && p.a.scene.shading == 0) out = with_layers(p, tables, at, ray, d, out);
-    store_color(p.a.radiance + 4 * at, out);
-}
 
 }  // namespace carousel::kernels::body

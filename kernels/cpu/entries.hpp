@@ -91,6 +91,7 @@ struct fragment_job {
     u32 small_count = 0, total_count = 0;  ///< copies of the frame's counters, limited to valid values
     u64 id_limit = 0;                      ///< max_instances * triangles
     raster_path path = raster_path::automatic;
+    u32 samples = 1;  ///< with 4, `view` and the tiles are those of twice the picture's width and height
     u8* color = nullptr;
     const body::surface_job* surface = nullptr;  ///< not null: the tiles are resolved to a G-buffer
     u64* visibility = nullptr;                   ///< tile_keys per tile

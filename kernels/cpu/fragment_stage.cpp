@@ -81,10 +81,12 @@ fragment_job make_job(const fragment_stage_args& args) {
     fragment_job job;
     job.mesh = view_mesh(args.mesh, args.mesh_block, args.moved);
     job.in = args.in;
-    job.view = body::make_viewport(args.width, args.height, args.scene.camera.near);
+    const u32 scale = args.samples == 4 ? 2 : 1;
+    job.samples = args.samples;
+    job.view = body::make_viewport(scale * args.width, scale * args.height, args.scene.camera.near);
     job.shading = body::make_shading(args.scene, args.width, args.height, args.mesh.counts);
     job.tables = &tables();
-    const tile_counts tiles = tiles_of(args.width, args.height);
+    const tile_counts tiles = tiles_of(scale * args.width, scale * args.height);
     job.tiles_x = tiles.x, job.tiles_y = tiles.y;
     job.id_limit = static_cast<u64>(args.in.max_instances) * args.mesh.counts.triangle_count;
     const u64 small = body::min_<u64>(args.in.counters->small, job.id_limit);
@@ -142,14 +144,18 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
     non_opaque_parts masked, blended;
     if (args.color == nullptr) {
         job.surface = &surface;
-        if (args.mesh.counts.masked_count > 0)
-            masked = find_non_opaque_parts(pool, job, 0, args.mesh.counts.masked_count);
-        if (args.mesh.counts.blended_count > 0 && args.surface.layers != nullptr)
-            blended = find_non_opaque_parts(pool, job, args.mesh.counts.masked_count,
-                                            args.mesh.counts.blended_count);
+        const mesh_counts& counts = args.mesh.counts;
+        if (counts.masked_count > 0)
+            masked = find_non_opaque_parts(pool, job, job.view, 0, counts.masked_count);
+        if (counts.blended_count > 0 && args.surface.layers != nullptr)
+            blended = find_non_opaque_parts(
+                pool, job, body::make_viewport(args.width, args.height, args.scene.camera.near),
+                counts.masked_count, counts.blended_count);
     }
+    const shade_entries& shade = shade_entries_of(use);
     void (*const resolve_tile)(const fragment_job&, u32, const u64*) =
-        job.surface != nullptr ? shade_entries_of(use).surface_tile : use.resolve_tile;
+        job.surface == nullptr ? use.resolve_tile
+                               : (args.samples == 4 ? shade.samples_tile : shade.surface_tile);
     worker_bins bins[max_workers];
     cut_scratch(job, args, pool.size(), bins);
     const u32 chunk = body::max_(least_chunk, job.total_count / max_chunks + 1);
@@ -167,15 +173,13 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
             for (u64 t = begin; t < end; ++t) {
                 u64* const keys = only ? own : job.visibility + t * tile_keys;
                 use.raster_tile(job, static_cast<u32>(t), keys, first);
-                if (last && !masked.parts.empty())
-                    shade_entries_of(use).masked_tile(job, static_cast<u32>(t), keys, masked);
+                if (last && !masked.parts.empty()) shade.masked_tile(job, static_cast<u32>(t), keys, masked);
                 if (last) resolve_tile(job, static_cast<u32>(t), keys);
                 if (last && args.surface.layers != nullptr) {
                     layers.assign(args.surface.layer_count * tile_keys, body::empty_key);
                     if (!blended.parts.empty())
-                        shade_entries_of(use).blended_tile(job, static_cast<u32>(t), keys, layers.data(),
-                                                           blended);
-                    shade_entries_of(use).layers_tile(job, static_cast<u32>(t), layers.data());
+                        shade.blended_tile(job, static_cast<u32>(t), keys, layers.data(), blended);
+                    shade.layers_tile(job, static_cast<u32>(t), layers.data());
                 }
             }
         });

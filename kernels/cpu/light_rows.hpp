@@ -256,10 +256,39 @@ CAROUSEL_FORCE void row_light(lit_row& r, const light_pass& p) {
     }
 }
 
+/// Not inline, because it is called in several places.
+__attribute__((noinline)) vec3 light_of_surface(const light_pass& p, const seen_words& w, f32 depth, u32 x,
+                                                u32 y) {
+    return seen_light(p, *p.tables, w, depth, x, y);
+}
+
+/// Replaces the light of the first surface by that of all samples, in pixels with several surfaces.
+void row_samples(lit_row& r, const light_pass& p, u32 x0, u32 y, u32 columns) {
+    const u64 first = static_cast<u64>(y) * p.a.width + x0;
+    for (u32 l = 0; l < columns; ++l) {
+        const u32 coverage = p.a.in.coverage[first + l];
+        if (coverage == 0) continue;
+        const auto light_of = [&](const seen_words& w, f32 depth) {
+            return light_of_surface(p, w, depth, x0 + l, y);
+        };
+        put(r.out, l, mean_light(p, first + l, coverage, at(r.out, l), light_of));
+    }
+}
+
 void light_rows(const light_pass& p, u32 begin, u32 end) {
     if (has_extras(p)) {
         for (u32 y = begin; y < end; ++y)
-            for (u32 x = 0; x < p.a.width; ++x) light_pixel(p, *p.tables, x, y);
+            for (u32 x = 0; x < p.a.width; ++x) {
+                const auto light_of = [&](const seen_words& w, f32 depth) {
+                    return light_of_surface(p, w, depth, x, y);
+                };
+                const u64 at = static_cast<u64>(y) * p.a.width + x;
+                if (p.a.in.coverage != nullptr) {
+                    light_samples_pixel(p, at, light_of);
+                } else {
+                    store_color(p.a.radiance + 4 * at, first_light(p, at, light_of));
+                }
+            }
         return;
     }
     lit_row r;
@@ -303,6 +332,7 @@ void light_rows(const light_pass& p, u32 begin, u32 end) {
                 for (u32 k = 0; k < 3; ++k)
                     for (u32 l = 0; l < row; ++l) r.out[k][l] = r.depth[l] > 0.0F ? r.out[k][l] : r.sky[k][l];
             }
+            if (p.a.in.coverage != nullptr) row_samples(r, p, x0, y, columns);
             f32* const to = p.a.radiance + 4 * first;
             if (columns == row) {
                 for (u32 l = 0; l < row; ++l)

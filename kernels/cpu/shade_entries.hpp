@@ -18,13 +18,16 @@ struct non_opaque_parts {
     std::vector<u32> begin;   ///< one per tile, and the end
     std::vector<u32> places;  ///< numbers of parts
 };
-/// Those of the triangles [first, first + count) of all drawn instances.
+/// Those of the triangles [first, first + count) of all drawn instances. `view`: that in which they are
+/// drawn; the tiles are those of the job.
 [[nodiscard]] non_opaque_parts find_non_opaque_parts(device::cpu::pool& pool, const fragment_job& job,
-                                                     u32 first, u32 count);
+                                                     const body::viewport& view, u32 first, u32 count);
 
 struct shade_entries {
     /// As entries::resolve_tile, for a G-buffer.
     void (*surface_tile)(const fragment_job& job, u32 tile, const u64* keys);
+    /// The same with four samples per pixel; a tile of keys is one of half the width and height in pixels.
+    void (*samples_tile)(const fragment_job& job, u32 tile, const u64* keys);
     /// Draws those parts of triangles with an alpha mask that touch the tile into its keys.
     void (*masked_tile)(const fragment_job& job, u32 tile, u64* keys, const non_opaque_parts& parts);
     /// Adds visible transparent fragments to the tile's layers, which have tile_keys keys each.

@@ -25,8 +25,9 @@ struct alignas(64) surface_row {
     f32 depth[row];
     u32 albedo[row], normal[row], material[row], emission[row];
     u32 on_floor[row], on_mesh[row];
-    // pixels of the mesh, without gaps
+    // elements that show the mesh, without gaps
     u32 place[row], id[row], instance[row], triangle[row];
+    f32 px[row], py[row];                         ///< positions in the picture
     f32 position[3][3][row], normals[3][3][row];  ///< [corner][component]
     u32 missing[row];                             ///< 1 until found[] is set
     u32 found[row];                               ///< the packed normals
@@ -57,7 +58,7 @@ CAROUSEL_FORCE void take_corners(surface_row& r, const surface_job& j) {
 }
 
 /// Sets found[] of the pixels that show `instance`.
-CAROUSEL_FORCE void find_normals(surface_row& r, const surface_job& j, u32 instance, u32 x0, f32 py) {
+CAROUSEL_FORCE void find_normals(surface_row& r, const surface_job& j, u32 instance) {
     const u32 padded = (r.count + 15) / 16 * 16;
     const instance_record record = j.instances[instance];
     for (u32 l = 0; l < padded; ++l) {
@@ -67,7 +68,7 @@ CAROUSEL_FORCE void find_normals(surface_row& r, const surface_job& j, u32 insta
         const clip_vertex a = to_clip(record.clip, three(r.position[0])),
                           b = to_clip(record.clip, three(r.position[1])),
                           c = to_clip(record.clip, three(r.position[2]));
-        const barycentrics at = barycentrics_at(centre_x(j.shade, x0 + r.place[l]), py, a, b, c);
+        const barycentrics at = barycentrics_at(r.px[l], r.py[l], a, b, c);
         const u32 packed =
             normal_between(at, record.model, three(r.normals[0]), three(r.normals[1]), three(r.normals[2]));
         const bool mine = r.instance[l] == instance;
@@ -78,21 +79,19 @@ CAROUSEL_FORCE void find_normals(surface_row& r, const surface_job& j, u32 insta
 
 #endif
 
-/// The pixels of the mesh in a row.
-CAROUSEL_FORCE void row_mesh(surface_row& r, const surface_job& j, const cpu_tables& tables, u32 x0, u32 y,
+/// Computes the collected elements.
+CAROUSEL_FORCE void row_mesh(surface_row& r, const surface_job& j, const cpu_tables& tables,
                              const plain_surface* plain) {
-    const f32 py = centre_y(j.shade, y);
 #if defined(__FMA__)
     take_corners(r, j);
     for (u32 l = 0; l < r.count; ++l) {
-        if (r.missing[l] != 0) find_normals(r, j, r.instance[l], x0, py);
+        if (r.missing[l] != 0) find_normals(r, j, r.instance[l]);
     }
 #else
     // A fused operation is a function call here, so nothing may be computed in vain.
     for (u32 l = 0; l < r.count; ++l) {
         const surface_triangle t = surface_triangle_of(j, r.id[l]);
-        const barycentrics b =
-            barycentrics_at(centre_x(j.shade, x0 + r.place[l]), py, t.c[0], t.c[1], t.c[2]);
+        const barycentrics b = barycentrics_at(r.px[l], r.py[l], t.c[0], t.c[1], t.c[2]);
         const shaded_vertex* const v = j.mesh.vertices;
         r.instance[l] = t.instance;
         r.found[l] = normal_between(b, j.instances[t.instance].model, normal_of(v[t.index[0]]),
@@ -105,7 +104,7 @@ CAROUSEL_FORCE void row_mesh(surface_row& r, const surface_job& j, const cpu_tab
         r.albedo[at] = plain[number].albedo, r.material[at] = plain[number].material;
         const instance_material& m = j.look.materials[number];
         if (m.textured != 0) {
-            const f32 px = centre_x(j.shade, x0 + at);
+            const f32 px = r.px[l], py = r.py[l];
             const surface_triangle t = surface_triangle_of(j, r.id[l]);
             r.albedo[at] =
                 textured_albedo(j, tables, t, barycentrics_at(px, py, t.c[0], t.c[1], t.c[2]), px, py, m);
@@ -114,13 +113,11 @@ CAROUSEL_FORCE void row_mesh(surface_row& r, const surface_job& j, const cpu_tab
 }
 
 /// The same for a mesh with materials of its own.
-CAROUSEL_FORCE void row_materials(surface_row& r, const surface_job& j, const cpu_tables& tables, u32 x0,
-                                  u32 y) {
-    const f32 py = centre_y(j.shade, y);
+CAROUSEL_FORCE void row_materials(surface_row& r, const surface_job& j, const cpu_tables& tables) {
     for (u32 l = 0; l < r.count; ++l) {
         const u32 at = r.place[l];
         const surface_words w =
-            material_words(tables, material_surface_at(j, tables, r.id[l], centre_x(j.shade, x0 + at), py));
+            material_words(tables, material_surface_at(j, tables, r.id[l], r.px[l], r.py[l]));
         r.albedo[at] = w.albedo, r.normal[at] = w.normal, r.material[at] = w.material;
         r.emission[at] = w.emission;
     }
@@ -132,7 +129,7 @@ void surface_tile(const fragment_job& job, u32 tile, const u64* keys) {
     const u32 columns = min_(j.width - x0, row), y1 = min_(y0 + tile_height, j.height);
     if (j.out.albedo == nullptr) return depth_tile(j, x0, y0, y1, keys);
     const cpu_tables tables{job.tables};
-    if (j.shade.mode == 2 || j.shade.wireframe != 0) {
+    if (shows_marks(j)) {
         for (u32 y = y0; y < y1; ++y)
             for (u32 x = 0; x < columns; ++x)
                 surface_pixel(j, tables, keys[(y - y0) * tile_stride + x], x0 + x, y);
@@ -166,10 +163,11 @@ void surface_tile(const fragment_job& job, u32 tile, const u64* keys) {
             r.count += r.on_mesh[l];
             if (r.count == row) break;
         }
+        for (u32 l = 0; l < row; ++l) r.px[l] = centre_x(j.shade, x0 + r.place[l]), r.py[l] = py;
         if (r.count > 0 && has_materials) {
-            row_materials(r, j, tables, x0, y);
+            row_materials(r, j, tables);
         } else if (r.count > 0) {
-            row_mesh(r, j, tables, x0, y, plain);
+            row_mesh(r, j, tables, plain);
         }
         const u64 first = static_cast<u64>(y) * j.width + x0;
         put_row(j.out.albedo + first, r.albedo, columns);

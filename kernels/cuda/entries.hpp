@@ -22,6 +22,6 @@ void compute_pose(device::queue& q, const pose_args& args);
 void move_vertices(device::queue& q, const move_args& args);
 void hash_plane(device::queue& q, const hash_args& args);
 [[nodiscard]] u64 hash_scratch_bytes() noexcept;
-[[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height, u32 layers);
+[[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height, u32 layers, u32 samples);
 
 }  // namespace carousel::kernels::cuda

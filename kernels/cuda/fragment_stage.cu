@@ -76,9 +76,19 @@ __global__ void __launch_bounds__(256) raster_all_by_thread(const __grid_constan
     }
 }
 
+/// The key that hides a pixel's transparent fragments; of four samples, the farthest one's.
+template <u32 samples>
+__device__ __forceinline__ unsigned long long hiding_key(const surface_args& s, u32 x, u32 y) {
+    if constexpr (samples == 1) return s.keys[u64{y} * s.job.width + x];
+    const pixel_keys keys = keys_of(s, x, y);
+    return max_(max_(keys.of[0], keys.of[1]), max_(keys.of[2], keys.of[3]));
+}
+
 /// Draws triangles that are not opaque, each by one warp, 32 pixels of a row of its box at a time. Masked
-/// ones go into the keys; transparent ones that no key hides go into the layers.
-template <bool masked>
+/// ones go into the keys; transparent ones that no key hides go into the layers. With four samples, masked
+/// ones are drawn into the picture of samples, and transparent ones into that of pixels; `a.view` and `s` are
+/// of the picture that is drawn.
+template <bool masked, u32 samples>
 __global__ void __launch_bounds__(256)
     raster_non_opaque(const __grid_constant__ surface_args s, const __grid_constant__ raster_args a) {
     const u32 before = masked ? 0 : a.mesh.counts.masked_count,
@@ -98,7 +108,7 @@ __global__ void __launch_bounds__(256)
                 for (u32 x = static_cast<u32>(box.x0) + lane; x <= static_cast<u32>(box.x1); x += 32) {
                     unsigned long long key = key_at(test, x, y, id);
                     const u64 place = u64{y} * s.job.width + x;
-                    if (key >= a.keys[place]) continue;
+                    if (key >= (masked ? a.keys[place] : hiding_key<samples>(s, x, y))) continue;
                     const f32 px = centre_x(s.job.shade, x), py = centre_y(s.job.shade, y);
                     if (masked) {
                         if (passes_mask(s.job, id, px, py)) atomicMin(a.keys + place, key);
@@ -113,32 +123,72 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-u64 key_bytes(u32 width, u32 height) { return align_block(u64{width} * height * 8); }
+u64 key_bytes(u32 width, u32 height, u32 samples = 1) {
+    return align_block(u64{width} * height * 8 * samples);
+}
+
+/// The G-buffer's job for the picture whose pixels are the samples, in which triangles with a mask are drawn.
+surface_job job_of_samples(surface_job job) {
+    job.shade = doubled(job.shade);
+    job.width *= 2;
+    job.height *= 2;
+    return job;
+}
+
+/// Draws what is not opaque and writes the G-buffer. `layers`: memory for the transparent layers' keys.
+void draw_surface(device::queue& q, const fragment_stage_args& args, const raster_args& a,
+                  std::byte* layers) {
+    const bool sampled = args.samples == 4;
+    surface_args s{make_surface_job(args), a.keys, nullptr};
+    const u64 masked = u64{args.in.max_instances} * args.mesh.counts.masked_count,
+              blended = u64{args.in.max_instances} * args.mesh.counts.blended_count;
+    if (masked > 0) {
+        const surface_args drawn{sampled ? job_of_samples(s.job) : s.job, a.keys, nullptr};
+        launch("raster_masked", raster_non_opaque<true, 1>, blocks_striding(masked * 32, 256, 4), 256, q,
+               drawn, a);
+    }
+    if (args.surface.layers != nullptr) {
+        s.layers = reinterpret_cast<unsigned long long*>(layers);
+        const u64 layer_words_of_16 = u64{args.width} * args.height * args.surface.layer_count / 2 + 1;
+        launch("clear_layers", clear, blocks_for(layer_words_of_16, 256), 256, q,
+               reinterpret_cast<uint4*>(s.layers), static_cast<u32>(layer_words_of_16));
+        if (blended > 0) {
+            raster_args of_pixels = a;
+            of_pixels.view = make_viewport(args.width, args.height, args.scene.camera.near);
+            launch("raster_blended", sampled ? raster_non_opaque<false, 4> : raster_non_opaque<false, 1>,
+                   blocks_striding(blended * 32, 256, 4), 256, q, s, of_pixels);
+        }
+    }
+    const dim3 blocks((args.width + 31) / 32, (args.height + 7) / 8);
+    launch_after("resolve_surface", sampled ? resolve_samples : resolve_surface, blocks, dim3(32, 8), q, s);
+}
 
 }  // namespace
 
-u64 fragment_scratch_bytes(u32 width, u32 height, u32 layers) {
-    return block_alignment + key_bytes(width, height) +
+u64 fragment_scratch_bytes(u32 width, u32 height, u32 layers, u32 samples) {
+    return block_alignment + key_bytes(width, height, samples) +
            u64{large_capacity} * (sizeof(large_box) + sizeof(large_triangle)) +
            key_bytes(width, height) * layers;
 }
 
 void fragment_stage(device::queue& q, const fragment_stage_args& args) {
+    // Of the picture that is rasterised: its pixels are the samples.
+    const u32 scale = args.samples == 4 ? 2 : 1, width = scale * args.width, height = scale * args.height;
     raster_args a{};
     a.mesh = view_mesh(args.mesh, args.mesh_block, args.moved);
     a.in = args.in;
-    a.view = make_viewport(args.width, args.height, args.scene.camera.near);
+    a.view = make_viewport(width, height, args.scene.camera.near);
     a.header = reinterpret_cast<scratch_header*>(args.scratch);
     a.keys = reinterpret_cast<unsigned long long*>(args.scratch + block_alignment);
-    std::byte* const store = args.scratch + block_alignment + key_bytes(args.width, args.height);
+    std::byte* const store = args.scratch + block_alignment + key_bytes(width, height);
     a.boxes = reinterpret_cast<large_box*>(store);
     a.large = reinterpret_cast<large_triangle*>(store + u64{large_capacity} * sizeof(large_box));
     a.id_limit = args.in.max_instances * args.mesh.counts.triangle_count;
     a.path = args.path;
-    const u64 words = (block_alignment + key_bytes(args.width, args.height)) / sizeof(uint4);
+    const u64 words = (block_alignment + key_bytes(width, height)) / sizeof(uint4);
     launch("clear", clear, blocks_for(words, 256), 256, q, reinterpret_cast<uint4*>(args.scratch),
            static_cast<u32>(words));
-    const dim3 tiles((args.width + tile_side - 1) / tile_side, (args.height + tile_side - 1) / tile_side);
+    const dim3 tiles((width + tile_side - 1) / tile_side, (height + tile_side - 1) / tile_side);
     if (a.path == raster_path::small) {
         launch("raster_all_by_thread", raster_all_by_thread, blocks_striding(a.id_limit, 256, 8), 256, q, a);
     } else {
@@ -155,25 +205,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
             launch_after("raster_tiles", raster_tiles, tiles, tile_threads, q, a);
     }
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
-    const dim3 blocks((args.width + 31) / 32, (args.height + 7) / 8);
     if (args.color == nullptr) {
-        surface_args s{make_surface_job(args), a.keys, nullptr};
-        const u64 masked = u64{args.in.max_instances} * args.mesh.counts.masked_count,
-                  blended = u64{args.in.max_instances} * args.mesh.counts.blended_count;
-        if (masked > 0)
-            launch("raster_masked", raster_non_opaque<true>, blocks_striding(masked * 32, 256, 4), 256, q, s,
-                   a);
-        if (args.surface.layers != nullptr) {
-            s.layers = reinterpret_cast<unsigned long long*>(
-                store + u64{large_capacity} * (sizeof(large_box) + sizeof(large_triangle)));
-            const u64 layer_words_of_16 = u64{args.width} * args.height * args.surface.layer_count / 2 + 1;
-            launch("clear_layers", clear, blocks_for(layer_words_of_16, 256), 256, q,
-                   reinterpret_cast<uint4*>(s.layers), static_cast<u32>(layer_words_of_16));
-            if (blended > 0)
-                launch("raster_blended", raster_non_opaque<false>, blocks_striding(blended * 32, 256, 4), 256,
-                       q, s, a);
-        }
-        launch_after("resolve_surface", resolve_surface, blocks, dim3(32, 8), q, s);
+        draw_surface(q, args, a, store + u64{large_capacity} * (sizeof(large_box) + sizeof(large_triangle)));
         return;
     }
     const resolve_args r{a.mesh,
@@ -183,6 +216,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
                          args.width,
                          args.height,
                          reinterpret_cast<u32*>(args.color)};
+    const dim3 blocks((args.width + 31) / 32, (args.height + 7) / 8);
     void (*const shade)(resolve_args) = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
     launch_after("resolve", shade, blocks, dim3(32, 8), q, r);
 }

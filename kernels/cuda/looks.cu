@@ -1,6 +1,6 @@
 // The stages after the G-buffer on CUDA: one thread per pixel, one launch per pass. The sRGB tables are the
 // kernels' own, so the passes have none.
-#include "kernels/body/light.hpp"
+#include "kernels/body/light_pixel.hpp"
 #include "kernels/body/post.hpp"
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/launch.cuh"
@@ -42,6 +42,15 @@ void over(device::queue& q, const char* name, const Pass& pass, u32 width, u32 h
 // A function that is forced inline has no address that a template could use.
 __device__ void occlusion_of(const light_pass& p, u32 x, u32 y) { occlusion_pixel(p, x, y); }
 __device__ void light_of(const light_pass& p, u32 x, u32 y) { light_pixel(p, tables, x, y); }
+/// Not inline, because it is called in two places.
+__device__ __noinline__ vec3 light_of_surface(const light_pass& p, const seen_words& w, f32 depth, u32 x,
+                                              u32 y) {
+    return seen_light(p, tables, w, depth, x, y);
+}
+__device__ void light_of_samples(const light_pass& p, u32 x, u32 y) {
+    light_samples_pixel(p, u64{y} * p.a.width + x,
+                        [&](const seen_words& w, f32 depth) { return light_of_surface(p, w, depth, x, y); });
+}
 __device__ void down_of(const bloom_down_pass& p, u32 x, u32 y) { bloom_down_pixel(p, x, y); }
 __device__ void up_of(const bloom_up_pass& p, u32 x, u32 y) { bloom_up_pixel(p, x, y); }
 __device__ void tone_of(const tone_pass& p, u32 x, u32 y) { tone_pixel(p, tables, x, y); }
@@ -70,7 +79,10 @@ void light(device::queue& q, const light_args& args) {
     const light_pass p = make_light_pass(args, nullptr);
     const bool occluded = args.occlusion_radius > 0.0F;
     if (occluded) over<light_pass, occlusion_of>(q, "occlusion", p, args.width, args.height, true);
-    over<light_pass, light_of>(q, "light", p, args.width, args.height, !occluded);
+    if (args.in.coverage != nullptr)
+        over<light_pass, light_of_samples>(q, "light", p, args.width, args.height, !occluded);
+    else
+        over<light_pass, light_of>(q, "light", p, args.width, args.height, !occluded);
 }
 
 void post(device::queue& q, const post_args& args) {

@@ -203,6 +203,9 @@ void add_bench_options(CLI::App& app, bench_texts& t) {
     app.add_option("--shading", t.shading, "lit | normals | ids | depth [lit]")->take_last();
     app.add_flag("--stages", t.stages,
                  "Measure the stages of looks.toml: vertex, fragment (G-buffer), shadow, light, post");
+    app.add_option("--samples", t.samples, "Samples per pixel of --stages: 1 | 4 [1]")
+        ->type_name("N")
+        ->take_last();
     app.add_option("--simd", t.simd, "Instruction set of the CPU: baseline | avx2 | avx512 [the best]")
         ->take_last();
     app.add_option("--path", t.path,
@@ -241,6 +244,9 @@ bench_options read_options(const bench_texts& t) {
     o.stages = t.stages;
     if (o.stages && (o.opengl || o.shading != 0 || o.path != 0))
         throw config_error("--stages excludes --peer, --shading and --path");
+    o.samples = t.samples;
+    if (o.samples != 1 && (o.samples != 4 || !o.stages))
+        throw config_error("--samples must be 1, or 4 with --stages");
     if (!t.simd.empty()) (void)choice("--simd", t.simd);
     if (o.cuda && (!t.simd.empty() || t.threads != 0))
         throw config_error("--threads and --simd require --device cpu");

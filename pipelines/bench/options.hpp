@@ -30,7 +30,7 @@ struct bench_texts {
     std::string peer, simd, plot, picture;
     std::string json;  ///< file, or "-" for stdout
     bool wants_json = false, stages = false;
-    u32 frames = 50, instances = 1, threads = 0;
+    u32 frames = 50, instances = 1, threads = 0, samples = 1;
     u64 first = 0;
 };
 
@@ -42,7 +42,7 @@ struct bench_options {
     std::vector<u32> triangles;  ///< in the order given
     std::vector<picture_size> sizes;
     /// shading: as in scene_state; path: as in raster_path
-    u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0;
+    u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0, samples = 1;
     u64 first = 0;
     bool opengl = false, stages = false;
     std::string simd, json, plot, picture;  ///< "" if not requested

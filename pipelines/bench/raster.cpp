@@ -212,6 +212,7 @@ bench_result run_raster(const bench_options& o, const progress& report_progress)
             kernels::chain_options scene{shape, triangles, size.width, size.height, o.instances};
             if (o.stages) {
                 scene.stand = kernels::arrangement::field, scene.spacing = 1.75F;
+                scene.samples = o.samples;
                 std::vector<u32> picture;
                 cell_result r = measure_stages(*context, *queue, o, scene, at_frame, picture);
                 finish_cell(r, triangles, picture);

@@ -20,14 +20,21 @@ description fragment::configure(const configuration& with) {
             "\"surface\" here and add the stages light and post (pipelines/looks.toml), or remove "
             "full_materials from the stage geometry",
             with.stage));
+    if (mesh_.samples > 1 && !surface_)
+        throw config_error(fmt::format(
+            "stage \"{}\": the stage \"{}\" has samples = {}, which need a G-buffer: set output = "
+            "\"surface\" "
+            "here and add the stages light and post (pipelines/looks.toml), or remove samples there",
+            with.stage, with.inputs.front().stage, mesh_.samples));
     if (surface_) {
         const auto most =
             static_cast<u32>(with.settings->integer("layers", kernels::max_layers, 1, kernels::max_layers));
         layers_ = mesh_.layout.counts.blended_count > 0 ? most : 0;
     }
     if (surface_) appearance_ = appearance_from(*with.settings);
-    frame_format output = surface_ ? surface_format(width_, height_, mesh_.view, has_materials, layers_)
-                                   : image_format(width_, height_);
+    frame_format output =
+        surface_ ? surface_format(width_, height_, mesh_.view, has_materials, layers_, mesh_.samples)
+                 : image_format(width_, height_);
     if (surface_ && mesh_.layout.counts.light_count > 0) {
         output.constants[lights_constant] = mesh_.layout.counts.light_count;
         output.constants[lights_offset_constant] = static_cast<f64>(mesh_.layout.lights);
@@ -41,7 +48,7 @@ description fragment::configure(const configuration& with) {
 void fragment::prepare(environment& env) {
     block_ = map_mesh(env, mesh_);
     scratch_ = env.context().allocate(
-        kernels::fragment_scratch_bytes(env.context().kind(), width_, height_, layers_));
+        kernels::fragment_scratch_bytes(env.context().kind(), width_, height_, layers_, mesh_.samples));
 }
 
 void fragment::process(frame& f) {
@@ -59,6 +66,7 @@ void fragment::process(frame& f) {
     } else {
         args.color = f.output().plane<u8>("color").data();
     }
+    args.samples = mesh_.samples;
     args.scratch = scratch_->data();
     args.scratch_bytes = scratch_->bytes();
     kernels::fragment_stage(f.queue(), args);

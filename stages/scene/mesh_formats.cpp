@@ -64,6 +64,9 @@ u32 constant_of(const configuration& with, const char* name, f64 high, f64 low =
     return static_cast<u32>(at->second);
 }
 
+/// Of triangles: samples per pixel, if there are several.
+constexpr const char* samples_constant = "samples";
+
 struct motion_constant {
     const char* name;
     u32 kernels::motion_counts::*count;
@@ -87,15 +90,16 @@ kernels::motion_counts motion_of(const configuration& with) {
 
 /// Returns the expected format of an input whose parts of a mesh are known.
 using make_expected = ring::frame_format (*)(const kernels::mesh_counts&, u32, const start_view&,
-                                             const kernels::motion_counts&, bool);
+                                             const kernels::motion_counts&, bool, u32);
 
 ring::frame_format expected_scene(const kernels::mesh_counts& mesh, u32 max_instances, const start_view& view,
-                                  const kernels::motion_counts& motion, bool) {
+                                  const kernels::motion_counts& motion, bool, u32) {
     return scene_format(mesh, max_instances, view, motion);
 }
 ring::frame_format expected_triangles(const kernels::mesh_counts& mesh, u32 max_instances,
-                                      const start_view& view, const kernels::motion_counts&, bool moves) {
-    return triangles_format(mesh, max_instances, view, moves);
+                                      const start_view& view, const kernels::motion_counts&, bool moves,
+                                      u32 samples) {
+    return triangles_format(mesh, max_instances, view, moves, samples);
 }
 
 /// `instance_plane`: the plane whose first extent is the number of instances.
@@ -103,7 +107,7 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
                         std::string_view what) {
     const input_description& input = require_one_input(with, what);
     const kernels::mesh_counts any{1, 1, 1, 1};
-    if (const auto wanted = expected(any, 1, false, {}, false); input.format.type != wanted.type)
+    if (const auto wanted = expected(any, 1, false, {}, false, 1); input.format.type != wanted.type)
         ring::require_format(input.format, wanted, with.stage, input.stage);
     kernels::mesh_counts counts;
     counts.vertex_count = constant_of(with, "vertices", UINT32_MAX);
@@ -128,7 +132,8 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
     const start_view view = view_of(input.format);
     const kernels::motion_counts motion = motion_of(with);
     const bool moves = motion.matrices > 0 || input.format.find("positions") != nullptr;
-    const auto wanted = expected(counts, static_cast<u32>(max_instances), view, motion, moves);
+    const u32 samples = input.format.constants.contains(samples_constant) ? 4 : 1;
+    const auto wanted = expected(counts, static_cast<u32>(max_instances), view, motion, moves, samples);
     ring::require_format(input.format, wanted, with.stage, input.stage);
     for (std::size_t i = 0; i < wanted.planes.size(); ++i) {
         if (input.format.planes[i].name != wanted.planes[i].name) {
@@ -139,8 +144,12 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
                             with.stage, input.stage, input.format.describe(), wanted.describe()));
         }
     }
-    return {kernels::lay_out_mesh(counts), static_cast<u32>(max_instances), view,
-            kernels::lay_out_motion(motion, counts.vertex_count), moves};
+    return {kernels::lay_out_mesh(counts),
+            static_cast<u32>(max_instances),
+            view,
+            kernels::lay_out_motion(motion, counts.vertex_count),
+            moves,
+            samples};
 }
 
 }  // namespace
@@ -156,9 +165,10 @@ ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instan
 }
 
 ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances,
-                                    const start_view& view, bool moves) {
+                                    const start_view& view, bool moves, u32 samples) {
     auto format =
         make_format(kernels::triangle_format, kernels::triangle_planes(mesh, max_instances), mesh, view);
+    if (samples > 1) format.constants[samples_constant] = samples;
     if (!moves) return format;
     format.planes.push_back({"positions", ring::element::f32_, {mesh.vertex_count, 3}, {}, 0});
     format.planes.push_back({"vertices", ring::element::f32_, {mesh.vertex_count, 8}, {}, 0});

@@ -22,9 +22,10 @@ inline constexpr const char* motion_asset = "motion";  ///< kernels/motion_layou
                                               const start_view& view = {},
                                               const kernels::motion_counts& motion = {});
 /// vertex -> fragment: plane 0 "counters", 1 "instances", 2 "list"; of a mesh that moves also 3 "positions"
-/// and 4 "vertices" (kernels::moved_vertices).
+/// and 4 "vertices" (kernels::moved_vertices). `samples`: per pixel, 1 or 4.
 [[nodiscard]] ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances,
-                                                  const start_view& view = {}, bool moves = false);
+                                                  const start_view& view = {}, bool moves = false,
+                                                  u32 samples = 1);
 
 struct mesh_input {
     kernels::mesh_layout layout;
@@ -32,6 +33,7 @@ struct mesh_input {
     start_view view = {};
     kernels::motion_layout motion = {};  ///< of a scene
     bool moves = false;
+    u32 samples = 1;  ///< per pixel, of triangles
     /// Assets that a stage with this input uses.
     [[nodiscard]] std::vector<std::string> assets() const;
 };

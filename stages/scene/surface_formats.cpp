@@ -37,7 +37,7 @@ start_view view_of(const frame_format& format) {
 }
 
 ring::frame_format surface_format(u32 width, u32 height, const start_view& view, bool has_materials,
-                                  u32 layers) {
+                                  u32 layers, u32 samples) {
     ring::frame_format format{kernels::surface_format,
                               {{"albedo", ring::element::u8_, {height, width, 4}, {}, 0},
                                {"normal", ring::element::u32_, {height, width}, {}, 0},
@@ -48,6 +48,14 @@ ring::frame_format surface_format(u32 width, u32 height, const start_view& view,
     if (layers > 0)
         format.planes.push_back(
             {"layers", ring::element::u32_, {height, width, layers, kernels::layer_words}, {}, 0});
+    if (samples > 1) {
+        format.planes.push_back({"coverage", ring::element::u8_, {height, width}, {}, 0});
+        format.planes.push_back({"samples",
+                                 ring::element::u32_,
+                                 {height, width, kernels::further_surfaces, kernels::layer_words},
+                                 {},
+                                 0});
+    }
     return with_view(std::move(format), view);
 }
 
@@ -69,13 +77,16 @@ u32 extent_of(const frame_format& format, std::string_view plane, std::size_t di
 
 kernels::surface_planes surface_in(const output_payload& payload) {
     const ring::plane* const layers = payload.format().find("layers");
+    const bool sampled = payload.format().find("coverage") != nullptr;
     return {reinterpret_cast<u32*>(payload.plane<u8>("albedo").data()),
             payload.plane<u32>("normal").data(),
             reinterpret_cast<u32*>(payload.plane<u8>("material").data()),
             payload.plane<f32>("depth").data(),
             payload.format().find("emission") != nullptr ? payload.plane<u32>("emission").data() : nullptr,
             layers != nullptr ? payload.plane<u32>("layers").data() : nullptr,
-            layers != nullptr ? static_cast<u32>(layers->shape[2]) : 0};
+            layers != nullptr ? static_cast<u32>(layers->shape[2]) : 0,
+            sampled ? payload.plane<u8>("coverage").data() : nullptr,
+            sampled ? payload.plane<u32>("samples").data() : nullptr};
 }
 
 // The writing stage and the reading stage use the same struct of pointers, so const is cast away here.

@@ -12,9 +12,10 @@ namespace carousel::stages {
 inline constexpr const char* three_quarter_constant = "three_quarter_view";
 
 /// fragment -> light (kernels/surface_planes.hpp). `view`: as for scene_format(). `has_materials`:
-/// the mesh has some, so that there is a plane `emission`. `layers`: transparent layers per pixel.
+/// the mesh has some, so that there is a plane `emission`. `layers`: transparent layers per pixel. `samples`:
+/// per pixel; with 4 there are the planes `coverage` and `samples`.
 [[nodiscard]] ring::frame_format surface_format(u32 width, u32 height, const start_view& view,
-                                                bool has_materials = false, u32 layers = 0);
+                                                bool has_materials = false, u32 layers = 0, u32 samples = 1);
 /// The lights of the mesh's file: their number, and where they are in the asset mesh. Constants of a surface
 /// format, absent if there are none.
 inline constexpr const char* lights_constant = "lights";

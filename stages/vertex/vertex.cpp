@@ -1,13 +1,33 @@
 #include "stages/vertex/vertex.hpp"
 
+#include <fmt/format.h>
+
 namespace carousel::stages {
+namespace {
+
+/// Throws settings_error unless the setting is valid and the picture small enough for it.
+u32 samples_from(const configuration& with) {
+    const auto samples = static_cast<u32>(with.settings->integer("samples", 1, 1, 4));
+    if (samples != 1 && samples != 4)
+        throw settings_error("samples", fmt::format("{} is not possible; expected 1 or 4", samples));
+    if (samples == 4 && (with.width > kernels::max_extent / 2 || with.height > kernels::max_extent / 2))
+        throw settings_error("samples", fmt::format("with 4 samples per pixel a picture may have up to {} "
+                                                    "pixels per side; it has {}x{}",
+                                                    kernels::max_extent / 2, with.width, with.height));
+    return samples;
+}
+
+}  // namespace
 
 description vertex::configure(const configuration& with) {
     mesh_ = require_scene(with);
     require_limits(with, mesh_);
-    width_ = with.width;
-    height_ = with.height;
-    return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.view, mesh_.moves)},
+    const u32 samples = samples_from(with);
+    const u32 scale = samples == 4 ? 2 : 1;
+    width_ = scale * with.width;
+    height_ = scale * with.height;
+    return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.view, mesh_.moves,
+                                         samples)},
             .uses = mesh_.assets(),
             .parameters = scene_parameters::schema(mesh_.view),
             .same_work = true};

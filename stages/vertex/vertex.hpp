@@ -1,7 +1,9 @@
 #pragma once
 // Moves the vertices of a scene by the frame's pose (morph targets, skins, nodes), if its mesh moves.
 // Transforms, culls and classifies the triangles. Input: carousel.scene. Output: carousel.triangles. Assets:
-// mesh, motion. Settings: none.
+// mesh, motion.
+//   samples   per pixel, 1 or 4, of all stages up to light. With 4, edges are smooth; fragment must have
+//             output = "surface" [1]
 
 #include "stages/scene/mesh_formats.hpp"
 #include "stages/scene/scene_parameters.hpp"
@@ -16,7 +18,7 @@ public:
 
 private:
     mesh_input mesh_;
-    u32 width_ = 0, height_ = 0;
+    u32 width_ = 0, height_ = 0;  ///< of the picture, or with four samples per pixel twice that
     const std::byte *block_ = nullptr, *motion_ = nullptr;
 };
 

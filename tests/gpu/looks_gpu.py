@@ -51,10 +51,13 @@ class Runs:
 
 
 def device_times(programs, device):
-    """Device time of each stage and of each kernel, alone on the GPU: 24 copies, together 1 million triangles."""
-    for size in ("1280x720", "1920x1080"):
-        subprocess.run([os.path.join(programs, "carousel"), "bench", "raster", "--stages", "--device", device, "--scene", "torus-knots",
-                        "--triangles", "41667", "--instances", "24", "--size", size], check=True, timeout=200)
+    """Device time of each stage, with one and with four samples per pixel, and of each kernel, alone on the GPU: 24 copies, together
+    1 million triangles."""
+    for samples in ("1", "4"):
+        print(f"{samples} samples per pixel:", flush=True)
+        for size in ("1280x720", "1920x1080"):
+            subprocess.run([os.path.join(programs, "carousel"), "bench", "raster", "--stages", "--device", device, "--scene", "torus-knots",
+                            "--triangles", "41667", "--instances", "24", "--size", size, "--samples", samples], check=True, timeout=200)
     parts = os.path.join(programs, "raster_parts")
     if os.path.exists(parts):
         subprocess.run([parts, "--device", device.rpartition(":")[2], "looks:torus-knots:1000000:1920x1080"], check=True, timeout=200)

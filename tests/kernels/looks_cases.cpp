@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "device/cpu/pool.hpp"
+#include "kernels/body/light_pixel.hpp"
+#include "kernels/body/samples.hpp"
 #include "kernels/body/surface.hpp"
 #include "kernels/cpu/shade_entries.hpp"
 #include "kernels/looks.hpp"
@@ -28,12 +30,12 @@ const punctual_light lights[3] = {
 /// All memory of one run of the stages, on one device, and its bytes afterwards.
 class looks {
 public:
-    looks(device::context& context, device::queue& queue)
-        : queue_(queue), scene_chain_(context, queue, options) {
+    looks(device::context& context, device::queue& queue, u32 samples = 1)
+        : queue_(queue), scene_chain_(context, queue, options), samples_(samples) {
         prepare(context);
     }
-    looks(device::context& context, device::queue& queue, const mapped_mesh& mesh)
-        : queue_(queue), scene_chain_(context, queue, options, mesh.layout) {
+    looks(device::context& context, device::queue& queue, const mapped_mesh& mesh, u32 samples = 1)
+        : queue_(queue), scene_chain_(context, queue, options, mesh.layout), samples_(samples) {
         scene_chain_.set_mesh(mesh.block);
         prepare(context);
     }
@@ -61,6 +63,14 @@ public:
             queue_.copy(backdrop_, reinterpret_cast<const std::byte*>(texels.data()), texels.size() * 4);
             queue_.drain();
         }
+        if (samples_ == 4) {
+            surface_.coverage = reinterpret_cast<u8*>(room(pixels));
+            surface_.samples = reinterpret_cast<u32*>(room(pixels * further_surfaces * layer_words * 4));
+            // Words of surfaces that no sample shows are not written.
+            const std::vector<std::byte> zeros(memory_.back()->bytes());
+            queue_.copy(memory_.back()->data(), zeros.data(), zeros.size());
+            queue_.drain();
+        }
         shadow_ = reinterpret_cast<f32*>(room(side * side * 4));
         radiance_ = reinterpret_cast<f32*>(room(pixels * 16));
         color_ = reinterpret_cast<u8*>(room(pixels * 4));
@@ -71,7 +81,8 @@ public:
         occlusion_ = reinterpret_cast<u8*>(room(pixels));
         post_ = room(post_scratch_bytes(width, height));
         const u32 largest = width > side ? width : side;
-        scratch_bytes_ = fragment_scratch_bytes(queue_.kind(), largest, largest, surface_.layer_count);
+        scratch_bytes_ =
+            fragment_scratch_bytes(queue_.kind(), largest, largest, surface_.layer_count, samples_);
         scratch_ = context.allocate(scratch_bytes_);
         const auto made = std::make_unique<environment>();
         make_environment(*made);
@@ -113,6 +124,7 @@ public:
         } else {
             a.surface = surface_;
             a.look = appearance_;
+            a.samples = samples_;
         }
         return a;
     }
@@ -155,7 +167,8 @@ public:
     void vertices() {
         mesh_ = scene_chain_.mesh_address();
         scene_chain_.animate(3);
-        scene_chain_.vertex();
+        const u32 scale = samples_ == 4 ? 2 : 1;
+        scene_chain_.vertex(scale * width, scale * height);
     }
     /// A triangle's size class is of the camera and the size for which the vertex stage computed it.
     void light_vertices() { scene_chain_.vertex(side, side); }
@@ -201,19 +214,31 @@ public:
         vertices();
         queue_.drain();
         fragment_stage_args args = fragment(false);
-        args.scratch_bytes = cpu::least_scratch_bytes(width, height);
+        const u32 scale = samples_ == 4 ? 2 : 1;
+        args.scratch_bytes = cpu::least_scratch_bytes(scale * width, scale * height);
         cpu::run_fragment_stage(pool, args, cpu::best_entries());
         const u64* const keys = reinterpret_cast<const u64*>(args.scratch);
         const body::surface_job job = body::make_surface_job(args);
-        constexpr u32 tiles_x = (width + cpu::tile_width - 1) / cpu::tile_width;
-        each_pixel(width, height, [&](u32 x, u32 y) {
+        const u32 tiles_x = (scale * width + cpu::tile_width - 1) / cpu::tile_width;
+        const auto key_at = [&](u32 x, u32 y) {
             const u32 tile = y / cpu::tile_height * tiles_x + x / cpu::tile_width;
-            const u64 at = y % cpu::tile_height * u64{cpu::tile_stride} + x % cpu::tile_width;
-            body::surface_pixel(job, host_tables{&tables}, keys[tile * cpu::tile_keys + at], x, y);
+            return keys[tile * cpu::tile_keys + y % cpu::tile_height * u64{cpu::tile_stride} +
+                        x % cpu::tile_width];
+        };
+        each_pixel(width, height, [&](u32 x, u32 y) {
+            if (samples_ == 1) return body::surface_pixel(job, host_tables{&tables}, key_at(x, y), x, y);
+            const u64 of_samples[4] = {key_at(2 * x, 2 * y), key_at(2 * x + 1, 2 * y),
+                                       key_at(2 * x, 2 * y + 1), key_at(2 * x + 1, 2 * y + 1)};
+            body::samples_pixel(job, host_tables{&tables}, of_samples, x, y);
         });
         const body::light_pass lit = body::make_light_pass(light_of(), &tables);
         each_pixel(width, height, [&](u32 x, u32 y) { body::occlusion_pixel(lit, x, y); });
-        each_pixel(width, height, [&](u32 x, u32 y) { body::light_pixel(lit, tables, x, y); });
+        each_pixel(width, height, [&](u32 x, u32 y) {
+            if (samples_ == 1) return body::light_pixel(lit, tables, x, y);
+            body::light_samples_pixel(lit, u64{y} * width + x, [&](const body::seen_words& w, f32 depth) {
+                return body::seen_light(lit, tables, w, depth, x, y);
+            });
+        });
         const body::post_plan post = body::make_post_plan(post_of(map), &tables);
         for (const body::bloom_down_pass& down : post.down)
             each_pixel(down.to.width, down.to.height,
@@ -250,6 +275,7 @@ private:
 
     device::queue& queue_;
     chain scene_chain_;
+    u32 samples_;
     const std::byte* mesh_ = nullptr;
     std::vector<std::unique_ptr<device::mapping>> memory_, host_;
     std::size_t results_ = 0;  ///< number of blocks at the front of memory_ that are results
@@ -285,14 +311,23 @@ TEST_CASE("CPU and GPU: a G-buffer of mipmapped textures and of full materials h
     CAROUSEL_NEEDS_DEVICE();
     backend host = open_backend(device::device_kind::cpu);
     for (const mapped_mesh& mesh : {soup_with_textures(3000), soup_with_materials(3000)}) {
-        looks gpu(*on.context, *on.queue, mesh), cpu(*host.context, *host.queue, mesh);
-        CAPTURE(mesh.layout.counts.material_count);
-        for (const u32 mode : {0U, 1U, 2U, 3U, 4U}) {  // 4: the wireframe
-            gpu.scene().shading = cpu.scene().shading = mode % 4;
-            gpu.scene().wireframe = cpu.scene().wireframe = mode / 4;
-            REQUIRE(gpu.run(tone_map_name::neutral) == cpu.run(tone_map_name::neutral));
+        for (const u32 samples : {1U, 4U}) {
+            looks gpu(*on.context, *on.queue, mesh, samples), cpu(*host.context, *host.queue, mesh, samples);
+            CAPTURE(mesh.layout.counts.material_count, samples);
+            for (const u32 mode : {0U, 1U, 2U, 3U, 4U}) {  // 4: the wireframe
+                gpu.scene().shading = cpu.scene().shading = mode % 4;
+                gpu.scene().wireframe = cpu.scene().wireframe = mode / 4;
+                REQUIRE(gpu.run(tone_map_name::neutral) == cpu.run(tone_map_name::neutral));
+            }
         }
     }
+}
+TEST_CASE("CPU and GPU: four samples per pixel give the same bytes") {
+    CAROUSEL_NEEDS_DEVICE();
+    backend host = open_backend(device::device_kind::cpu);
+    looks gpu(*on.context, *on.queue, 4), cpu(*host.context, *host.queue, 4);
+    for (const tone_map_name map : {tone_map_name::neutral, tone_map_name::linear})
+        REQUIRE(gpu.run(map) == cpu.run(map));
 }
 #else
 TEST_CASE("the loops over rows give the bytes of the functions of one pixel") {
@@ -312,6 +347,10 @@ TEST_CASE("the loops over rows give the bytes of the functions of one pixel") {
     CHECK(plain.run_pixels(tone_map_name::neutral) == rows);
     looks materials(*on.context, *on.queue, soup_with_materials(3000));
     check(materials);
+    looks sampled(*on.context, *on.queue, 4);
+    check(sampled);
+    looks sampled_materials(*on.context, *on.queue, soup_with_materials(3000), 4);
+    check(sampled_materials);
 }
 TEST_CASE("a G-buffer of mipmapped textures and of full materials is equal for all loops and threads") {
     backend on = open_backend(device::device_kind::cpu, 2);
@@ -329,15 +368,15 @@ TEST_CASE("a G-buffer of mipmapped textures and of full materials is equal for a
 }
 TEST_CASE("G-buffer, light and post are equal for every instruction set and number of threads") {
     backend on = open_backend(device::device_kind::cpu, 2);
-    looks l(*on.context, *on.queue);
-    for (const tone_map_name map : {tone_map_name::neutral, tone_map_name::aces}) {
-        const std::vector<std::byte> expected = l.run(map);
+    looks l(*on.context, *on.queue), sampled(*on.context, *on.queue, 4);
+    for (looks* each : {&l, &sampled}) {
+        const std::vector<std::byte> expected = each->run(tone_map_name::neutral);
         for (const char* name : {"baseline", "avx2", "avx512"}) {
             const cpu::entries* const use = cpu::find_entries(name);
             if (use == nullptr) continue;
             CAPTURE(name);
-            REQUIRE(l.run(map, *use, 1) == expected);
-            REQUIRE(l.run(map, *use, 3) == expected);
+            REQUIRE(each->run(tone_map_name::neutral, *use, 1) == expected);
+            REQUIRE(each->run(tone_map_name::aces, *use, 3) == each->run(tone_map_name::aces));
         }
     }
     const std::vector<std::byte> lit = l.run(tone_map_name::linear);

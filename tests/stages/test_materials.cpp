@@ -213,6 +213,52 @@ TEST_CASE("maps have their own transforms and sets of texture coordinates") {
     CHECK(near(g.right().emission.y, 1.0F));
 }
 
+TEST_CASE("four samples per pixel are a setting of vertex, and need a G-buffer") {
+    gltf_builder b = square_with({{"extensions", {{"KHR_materials_unlit", json::object()}}}});
+    b.root["nodes"][0]["rotation"] = {0.0, 0.0, 0.2588, 0.9659};  // 30 degrees, so that edges are oblique
+    scratch_folder folder;
+    const std::string file = b.write(folder);
+    const auto stages_of = [&](const char* of_vertex, const char* of_fragment, bool materials) {
+        auto made =
+            std::make_unique<testing::chain>(testing::chain_options{.width = width, .height = height});
+        made->add("geometry", std::make_unique<stages::geometry>(),
+                  json{{"mesh", file}, {"full_materials", materials}}.dump());
+        made->add("vertex", std::make_unique<stages::vertex>(), of_vertex, {"geometry"});
+        made->add("fragment", std::make_unique<stages::fragment>(), of_fragment, {"vertex"});
+        return made;
+    };
+    const auto drawn = [&](const char* of_vertex) {
+        auto made = stages_of(of_vertex, R"({"output": "surface"})", true);
+        made->prepare();
+        made->run(0, stages::scene_parameters{});
+        return made;
+    };
+    CHECK_THROWS_WITH(stages_of(R"({"samples": 3})", "{}", false), contains("expected 1 or 4"));
+    CHECK_THROWS_WITH(stages_of(R"({"samples": 4})", "{}", false),
+                      contains("samples = 4, which need a G-buffer"));
+    const auto one = drawn(R"({"samples": 1})"), four = drawn(R"({"samples": 4})");
+    const std::vector<u8> coverage = four->read<u8>("fragment", "coverage");
+    const std::vector<u32> jagged = one->read<u32>("fragment", "emission"),
+                           first = four->read<u32>("fragment", "emission"),
+                           further = four->read<u32>("fragment", "samples");
+    u32 edges = 0, wrong = 0;
+    for (std::size_t i = 0; i < coverage.size(); ++i) {
+        if (coverage[i] == 0) {
+            wrong += first[i] != jagged[i] ? 1 : 0;
+            continue;
+        }
+        // The square and the sky, in either order.
+        ++edges;
+        const u32 second = further[i * kernels::further_surfaces * kernels::layer_words + 4];
+        wrong += (first[i] == 0) == (second == 0) ? 1 : 0;
+    }
+    CHECK(edges > 60);
+    CHECK(wrong == 0);
+    // light reads these planes.
+    stages_of(R"({"samples": 4})", R"({"output": "surface"})", true)
+        ->add("light", std::make_unique<stages::light>(), "{}", {"fragment"});
+}
+
 TEST_CASE("a picture of full materials is refused, and without them a file has base colours alone") {
     scratch_folder folder;
     const std::string file = square_with({{"emissiveFactor", {1.0, 1.0, 1.0}}}).write(folder);
