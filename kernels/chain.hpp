@@ -92,6 +92,10 @@ public:
                 options_.instances};
     }
     [[nodiscard]] const mesh_layout& layout() const { return layout_; }
+    [[nodiscard]] const draw_record* draws() const {
+        return reinterpret_cast<const draw_record*>(draw_->data());
+    }
+    [[nodiscard]] const f32* model_matrices() const { return reinterpret_cast<const f32*>(models_->data()); }
     /// The mesh's block on the device.
     [[nodiscard]] const std::byte* mesh_address() const { return mesh_->data(); }
     /// The scratch memory with the contents that fragment_stage() has left in it; on the CPU it begins with

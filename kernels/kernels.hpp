@@ -102,6 +102,9 @@ struct vertex_stage_args {
     u32 width = 0, height = 0;  ///< pixels, 1 .. max_extent; with four samples per pixel, twice the picture's
     triangle_buffers out;
     moved_vertices moved = {};  ///< instead of the vertices in the mesh block, if not null
+    /// With `moved`: private memory for one element per cluster, which receives the bounds in this pose. If
+    /// null, no cluster is culled as a whole.
+    cluster_bounds* moved_bounds = nullptr;
 };
 void vertex_stage(device::queue& q, const vertex_stage_args& args);
 

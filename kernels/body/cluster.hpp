@@ -148,6 +148,48 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, bool moves, u32 clu
     bounds[cluster] = b;
 }
 
+/// The box of some vertices of a cluster in a pose.
+struct moved_box {
+    vec3 low, high;
+    bool finite;  ///< of all vertices
+};
+[[nodiscard]] CAROUSEL_HD_INLINE moved_box empty_box() {
+    return {{3e38F, 3e38F, 3e38F}, {-3e38F, -3e38F, -3e38F}, true};
+}
+[[nodiscard]] CAROUSEL_HD_INLINE moved_box with_vertex(const moved_box& box, const f32* p) {
+    return {{min_(box.low.x, p[0]), min_(box.low.y, p[1]), min_(box.low.z, p[2])},
+            {max_(box.high.x, p[0]), max_(box.high.y, p[1]), max_(box.high.z, p[2])},
+            box.finite && is_finite(p[0]) && is_finite(p[1]) && is_finite(p[2])};
+}
+/// Number `i` of the vertices that a cluster lists.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 listed_vertex(const mesh_view& m, u32 cluster,
+                                                   const cluster_bounds& listed, u32 i) {
+    return min_(listed.first_vertex + m.local_vertices[u64{cluster} * cluster_vertices + i],
+                m.counts.vertex_count - 1U);
+}
+/// The bounds of a cluster in a pose: the sphere around its box, without a cone of normals, which would cost
+/// more than it saves. `listed`: the cluster's vertex list. Zero (never hidden) without such a list, or if a
+/// coordinate is not finite or too large for the test.
+[[nodiscard]] CAROUSEL_HD_INLINE cluster_bounds moved_bounds(const cluster_bounds& listed,
+                                                             const moved_box& box) {
+    cluster_bounds out{};
+    out.first_vertex = listed.first_vertex, out.vertex_count = listed.vertex_count;
+    constexpr f32 most = 5e8F;
+    if (listed.vertex_count == 0 || !box.finite || !(box.low.x > -most) || !(box.low.y > -most) ||
+        !(box.low.z > -most) || !(box.high.x < most) || !(box.high.y < most) || !(box.high.z < most))
+        return out;
+    const f32 low[3] = {box.low.x, box.low.y, box.low.z}, high[3] = {box.high.x, box.high.y, box.high.z};
+    f32 square = 0.0F;
+    for (u32 k = 0; k < 3; ++k) {
+        out.centre[k] = 0.5F * (low[k] + high[k]);
+        const f32 half = max_(high[k] - out.centre[k], out.centre[k] - low[k]);
+        square += half * half;
+    }
+    // Ten times the rounding errors of the differences, the sum and the root; a square may have underflowed.
+    out.radius = sqrt_(square) * (1.0F + 4e-6F) + 1e-18F;
+    return out;
+}
+
 [[nodiscard]] CAROUSEL_HD_INLINE f32 length3(f32 x, f32 y, f32 z) { return sqrt_(x * x + y * y + z * z); }
 [[nodiscard]] CAROUSEL_HD_INLINE f32 row_sum(const f32* row, const cluster_bounds& b) {
     return abs_(row[0] * b.centre[0]) + abs_(row[1] * b.centre[1]) + abs_(row[2] * b.centre[2]) +

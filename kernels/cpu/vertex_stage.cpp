@@ -27,6 +27,22 @@ void fill_instances(const vertex_stage_args& args, u32 count) {
     }
 }
 
+/// Bounds of all clusters in the pose of this frame.
+void bound_moved(device::cpu::pool& pool, const mesh_view& mesh, cluster_bounds* out) {
+    pool.parallel_for(cluster_count(mesh.counts), 64, [&](u64 begin, u64 end, unsigned) {
+        for (u64 i = begin; i < end; ++i) {
+            const u32 number = static_cast<u32>(i);
+            const cluster_bounds listed = mesh.clusters[i];
+            const u32 count = body::min_(listed.vertex_count, cluster_vertices);
+            body::moved_box box = body::empty_box();
+            for (u32 v = 0; v < count; ++v)
+                box = body::with_vertex(
+                    box, mesh.positions + u64{body::listed_vertex(mesh, number, listed, v)} * 3);
+            out[i] = body::moved_bounds(listed, box);
+        }
+    });
+}
+
 struct list_totals {
     std::atomic<u32> small{0}, large{0}, culled{0}, not_finite{0}, bad_index{0};
 };
@@ -64,6 +80,10 @@ void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, co
     job.instance_count = body::min_(args.draw->instance_count, args.out.max_instances);
     fill_instances(args, job.instance_count);
     const u32 clusters = cluster_count(job.mesh.counts);
+    if (args.moved.positions != nullptr && args.moved_bounds != nullptr) {
+        bound_moved(pool, job.mesh, args.moved_bounds);
+        job.mesh.clusters = args.moved_bounds;
+    }
     list_totals totals;
     pool.parallel_for(u64{clusters} * job.instance_count, cluster_chunk, [&](u64 begin, u64 end, unsigned) {
         u32 small[cluster_chunk * cluster_triangles + 1];  // one extra element, because the inner loop stores

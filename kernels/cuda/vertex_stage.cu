@@ -40,6 +40,29 @@ __global__ void __launch_bounds__(256) prepare(const __grid_constant__ select_ar
     a.out.instances[instance].model[k] = model[k];
 }
 
+/// Bounds of all clusters in the pose of this frame, one warp per cluster.
+__global__ void __launch_bounds__(256)
+    bound_moved(const __grid_constant__ mesh_view mesh, cluster_bounds* out) {
+    const u32 number = (blockIdx.x * 256 + threadIdx.x) / 32, lane = threadIdx.x & 31U;
+    if (number >= cluster_count(mesh.counts)) return;
+    const cluster_bounds listed = mesh.clusters[number];
+    const u32 count = body::min_(listed.vertex_count, cluster_vertices);
+    body::moved_box box = body::empty_box();
+    for (u32 v = lane; v < count; v += 32)
+        box = body::with_vertex(box, mesh.positions + u64{body::listed_vertex(mesh, number, listed, v)} * 3);
+    // Minima and maxima do not depend on the order, so that the CPU computes the same.
+    for (int step = 16; step > 0; step /= 2) {
+        const auto other = [&](f32 x) { return __shfl_xor_sync(~0U, x, step); };
+        const f32 low[3] = {other(box.low.x), other(box.low.y), other(box.low.z)},
+                  high[3] = {other(box.high.x), other(box.high.y), other(box.high.z)};
+        const bool finite = box.finite;
+        box = body::with_vertex(body::with_vertex(box, low), high);
+        box.finite = finite;
+    }
+    box.finite = __all_sync(~0U, box.finite) != 0;
+    if (lane == 0) out[number] = body::moved_bounds(listed, box);
+}
+
 /// The fields of a screen vertex that classify() reads, packed into 8 bytes: one word with x (24 bits) and
 /// the outcode (8 bits), and one word with y.
 using packed_vertex = uint2;
@@ -278,6 +301,11 @@ void vertex_stage(device::queue& q, const vertex_stage_args& args) {
                   args.models,
                   args.out,
                   1};
+    if (args.moved.positions != nullptr && args.moved_bounds != nullptr) {
+        launch("bound_moved", bound_moved, blocks_for(u64{cluster_count(args.mesh.counts)} * 32, 256), 256, q,
+               a.mesh, args.moved_bounds);
+        a.mesh.clusters = args.moved_bounds;
+    }
     // If possible, all blocks run at the same time.
     const u64 clusters = u64{cluster_count(args.mesh.counts)} * args.out.max_instances,
               room = u64{multiprocessors()} * select_resident;

@@ -229,6 +229,12 @@ const std::byte* map_motion(environment& env, const mesh_input& mesh) {
     return mesh.motion.moves() ? map_asset(env, motion_asset, mesh.motion.bytes) : nullptr;
 }
 
+std::unique_ptr<device::mapping> allocate_bounds(environment& env, const mesh_input& mesh) {
+    if (!mesh.moves) return nullptr;
+    return env.context().allocate(u64{kernels::cluster_count(mesh.layout.counts)} *
+                                  sizeof(kernels::cluster_bounds));
+}
+
 kernels::pose_planes pose_in(const output_payload& payload) {
     return {payload.plane<f32>("pose").data(), payload.plane<f32>("weights").data()};
 }

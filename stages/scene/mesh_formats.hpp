@@ -52,6 +52,9 @@ void require_limits(const configuration& with, const mesh_input& mesh);
 /// The same for the motion of a mesh that moves.
 [[nodiscard]] const std::byte* map_motion(environment& env, const mesh_input& mesh);
 
+/// Returns memory for the bounds of a moving mesh's clusters in one frame; null if the mesh does not move.
+[[nodiscard]] std::unique_ptr<device::mapping> allocate_bounds(environment& env, const mesh_input& mesh);
+
 /// Returns the pose of a scene payload whose mesh moves. Readers must not write to it.
 [[nodiscard]] kernels::pose_planes pose_in(const output_payload& payload);
 [[nodiscard]] kernels::pose_planes pose_in(const input_payload& payload);

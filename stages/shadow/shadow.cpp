@@ -21,6 +21,7 @@ description shadow::configure(const configuration& with) {
 void shadow::prepare(environment& env) {
     block_ = map_mesh(env, mesh_);
     motion_ = map_motion(env, mesh_);
+    bounds_ = allocate_bounds(env, mesh_);
     between_ = env.context().allocate(triangles_.lay_out());
     scratch_ = env.context().allocate(kernels::fragment_scratch_bytes(env.context().kind(), side_, side_));
 }
@@ -40,6 +41,7 @@ void shadow::process(frame& f) {
     first.out = triangles_in(between, mesh_.max_instances);
     if (mesh_.moves) {
         first.moved = moved_in(between);
+        first.moved_bounds = reinterpret_cast<kernels::cluster_bounds*>(bounds_->data());
         kernels::move_vertices(f.queue(), {mesh_.motion, motion_, pose_in(f.input()), first.moved});
     }
     kernels::vertex_stage(f.queue(), first);

@@ -23,6 +23,7 @@ private:
     ring::frame_format triangles_;
     // one of each for all lanes, because the frames of one queue run in order
     std::unique_ptr<device::mapping> between_, scratch_;
+    std::unique_ptr<device::mapping> bounds_;  ///< of a moving mesh's clusters
 };
 
 }  // namespace carousel::stages

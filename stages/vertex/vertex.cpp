@@ -36,6 +36,7 @@ description vertex::configure(const configuration& with) {
 void vertex::prepare(environment& env) {
     block_ = map_mesh(env, mesh_);
     motion_ = map_motion(env, mesh_);
+    bounds_ = allocate_bounds(env, mesh_);
 }
 
 void vertex::process(frame& f) {
@@ -50,6 +51,7 @@ void vertex::process(frame& f) {
     args.out = triangles_in(f.output(), mesh_.max_instances);
     if (mesh_.moves) {
         args.moved = moved_in(f.output());
+        args.moved_bounds = reinterpret_cast<kernels::cluster_bounds*>(bounds_->data());
         kernels::move_vertices(f.queue(), {mesh_.motion, motion_, pose_in(f.input()), args.moved});
     }
     kernels::vertex_stage(f.queue(), args);

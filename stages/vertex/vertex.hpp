@@ -20,6 +20,7 @@ private:
     mesh_input mesh_;
     u32 width_ = 0, height_ = 0;  ///< of the picture, or with four samples per pixel twice that
     const std::byte *block_ = nullptr, *motion_ = nullptr;
+    std::unique_ptr<device::mapping> bounds_;  ///< of a moving mesh's clusters
 };
 
 }  // namespace carousel::stages

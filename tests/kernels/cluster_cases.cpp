@@ -1,7 +1,10 @@
 // Culling by clusters changes nothing that can be seen: the same pictures and the same counters as without
 // bounds.
+#include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "kernels/body/cluster.hpp"
 #include "tests/kernels/backend.hpp"
 #include "tests/kernels/reference.hpp"
 
@@ -111,4 +114,94 @@ TEST_CASE("Clusters with an invalid index or coordinate are never hidden and cou
         if (i == 0) REQUIRE(a.bad_index > 0);
         if (i == 0) REQUIRE(a.not_finite > 0);
     }
+}
+
+namespace {
+
+/// The triangles that the vertex stage keeps, sorted, and its counters.
+struct kept {
+    std::vector<u32> small, large;
+    triangle_counters counters;
+};
+kept kept_by(chain& c, const moved_vertices& moved, cluster_bounds* bounds) {
+    vertex_stage_args a;
+    a.mesh = c.layout(), a.mesh_block = c.mesh_address();
+    a.draw = c.draws(), a.models = c.model_matrices();
+    a.scene = c.scene, a.width = 320, a.height = 200;
+    a.out = c.buffers();
+    a.moved = moved, a.moved_bounds = bounds;
+    vertex_stage(c.queue(), a);
+    kept out;
+    out.counters = c.counters();
+    const u32 all = c.layout().counts.triangle_count * a.out.max_instances;
+    const std::vector<u32> list = c.words(reinterpret_cast<const std::byte*>(a.out.list), all);
+    out.small.assign(list.begin(), list.begin() + out.counters.small);
+    out.large.assign(list.end() - out.counters.large, list.end());
+    std::sort(out.small.begin(), out.small.end());
+    std::sort(out.large.begin(), out.large.end());
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("a moving mesh loses no triangle by culling whole clusters in its pose") {
+    CAROUSEL_NEEDS_DEVICE();
+    const chain_options options{mesh_shape::torus_knots, 6000, 320, 200, 2};
+    chain c(*on.context, *on.queue, options);
+    c.animate(0);
+    std::vector<std::byte> block = c.mesh_bytes();
+    // As for a mesh that moves: vertex lists without bounds.
+    auto* const listed = reinterpret_cast<cluster_bounds*>(block.data() + c.layout().clusters);
+    for (u32 i = 0; i < cluster_count(c.layout().counts); ++i)
+        listed[i] = {{}, 0, {}, 0, 0, 0, listed[i].first_vertex, listed[i].vertex_count};
+    c.set_mesh(block);
+    const mesh_view rest = view_mesh(c.layout(), block.data());
+    const u32 vertices = rest.counts.vertex_count, clusters = cluster_count(rest.counts);
+    const auto positions = on.context->allocate(u64{vertices} * 12 + 4),
+               shaded = on.context->allocate(u64{vertices} * 32),
+               bounds = on.context->allocate(clusters * sizeof(cluster_bounds));
+    const moved_vertices moved{reinterpret_cast<f32*>(positions->data()),
+                               reinterpret_cast<shaded_vertex*>(shaded->data())};
+    auto* const own = reinterpret_cast<cluster_bounds*>(bounds->data());
+    u32 hidden = 0, visible = 0;
+    for (const u32 pose : {0U, 1U, 2U, 3U}) {
+        // Far from the rest pose: twisted, stretched, moved out of the picture; with a NaN in the last one.
+        std::vector<f32> at(u64{vertices} * 3);
+        for (u32 i = 0; i < vertices; ++i) {
+            const f32* const p = rest.positions + u64{i} * 3;
+            const f32 turn = static_cast<f32>(pose) * 1.7F * p[1], s = std::sin(turn), k = std::cos(turn);
+            at[3 * i] = k * p[0] - s * p[2] + 0.8F * static_cast<f32>(pose);
+            at[3 * i + 1] = p[1] * (1.0F + static_cast<f32>(pose));
+            at[3 * i + 2] = s * p[0] + k * p[2];
+        }
+        if (pose == 3) at[100] = std::nanf("");
+        const auto staging = on.context->allocate_host(at.size() * 4);
+        std::memcpy(staging->host_data(), at.data(), at.size() * 4);
+        on.queue->copy(positions->data(), staging->data(), at.size() * 4);
+        on.queue->drain();
+        for (const kernels::scene_state& view : views()) {
+            c.scene = view;
+            const kept without = kept_by(c, moved, nullptr), with = kept_by(c, moved, own);
+            CAPTURE(pose);
+            REQUIRE(with.small == without.small);
+            REQUIRE(with.large == without.large);
+            REQUIRE(std::memcmp(&with.counters, &without.counters, sizeof with.counters) == 0);
+            const std::vector<u32> words =
+                c.words(bounds->data(), clusters * sizeof(cluster_bounds) / sizeof(u32));
+            const std::vector<u32> records =
+                c.words(reinterpret_cast<const std::byte*>(c.buffers().instances),
+                        2 * sizeof(instance_record) / sizeof(u32));
+            const body::viewport port = body::make_viewport(320, 200, view.camera.near);
+            for (u32 i = 0; i < clusters; ++i) {
+                cluster_bounds one;
+                std::memcpy(&one, words.data() + u64{i} * 12, sizeof one);
+                f32 clip[12];
+                std::memcpy(clip, records.data(), sizeof clip);
+                (body::cluster_hidden(one, clip, port) ? hidden : visible) += 1;
+            }
+        }
+    }
+    CAPTURE(hidden, visible);
+    CHECK(hidden > 60);
+    CHECK(visible > 200);
 }
