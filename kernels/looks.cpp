@@ -41,6 +41,20 @@ void light(device::queue& q, const light_args& args) {
     cpu::light(q, args);
 }
 
+void taa(device::queue& q, const taa_args& args) {
+    check_size("taa", args.width, args.height);
+    for (const void* plane : {static_cast<const void*>(args.radiance), static_cast<const void*>(args.depth),
+                              static_cast<const void*>(args.history), static_cast<const void*>(args.before),
+                              static_cast<const void*>(args.out), static_cast<const void*>(args.next),
+                              static_cast<const void*>(args.after)})
+        if (plane == nullptr) throw config_error("taa: a plane is missing");
+    if (args.frames == 0) throw config_error("taa: the number of frames is 0; expected at least 1");
+#if CAROUSEL_WITH_CUDA
+    if (q.kind() == device::device_kind::cuda) return cuda::taa(q, args);
+#endif
+    cpu::taa(q, args);
+}
+
 u64 post_scratch_bytes(u32 width, u32 height) {
     check_size("post", width, height);
     return body::post_bytes(width, height);

@@ -41,6 +41,22 @@ struct light_args {
 };
 void light(device::queue& q, const light_args& args);
 
+/// Mixes each frame with those before it: temporal anti-aliasing.
+struct taa_args {
+    const f32* radiance =
+        nullptr;  ///< f32[height][width][4], 16-byte aligned, as are `history`, `out` and `next`
+    const f32* depth = nullptr;    ///< f32[height][width], that of the G-buffer
+    const f32* history = nullptr;  ///< f32[height][width][4]: `next` of the frame before, or zeros
+    const f32* before = nullptr;   ///< f32[12]: `after` of the frame before, or zeros
+    f32* out = nullptr;            ///< f32[height][width][4]; the fourth value is 1
+    f32* next = nullptr;           ///< the same light; the fourth value is the number of frames in it
+    f32* after = nullptr;          ///< the frame's matrix from the world to clip space, without jitter
+    scene_state scene;             ///< with which the frame was drawn
+    u32 width = 0, height = 0;
+    u32 frames = 32;  ///< the newest frame has at least this part of the result: 1 / frames
+};
+void taa(device::queue& q, const taa_args& args);
+
 enum class tone_map_name : u8 { linear, neutral, aces };
 inline constexpr u32 bloom_levels = 5;
 /// Bytes of private memory that post() needs.

@@ -103,6 +103,9 @@ public:
     }
     std::vector<u32> picture() { return chain_.words(color_->data(), u64{options_.width} * options_.height); }
     [[nodiscard]] chain& scene_chain() { return chain_; }
+    /// Results of light() and surface().
+    [[nodiscard]] const f32* radiance() const { return reinterpret_cast<const f32*>(radiance_->data()); }
+    [[nodiscard]] const f32* depth() const { return planes().depth; }
 
 private:
     [[nodiscard]] surface_planes planes() const {

@@ -14,6 +14,8 @@ struct camera_state {
     f32 fov_y = 0.8F;  ///< vertical field of view
     f32 near = 0.1F;
     f32 far = 100.0F;
+    f32 jitter[2] =
+        {};  ///< by which the picture is moved to the right and down, in pixels; computed per frame
 };
 
 struct scene_state {
@@ -27,7 +29,9 @@ struct scene_state {
     /// the camera path: the angle, in radians per frame, by which the eye turns about the vertical axis
     /// through the target
     f32 orbit = 0.0F;
-    f32 reserved[7] = {};
+    /// pixels by which the camera's jitter moves the picture from frame to frame, for the stage taa; 0: none
+    f32 jitter = 0.0F;
+    f32 reserved[4] = {};
 };
 static_assert(sizeof(scene_state) == 28 * 4);
 

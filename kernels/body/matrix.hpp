@@ -40,7 +40,17 @@ struct matrix34 {
     }
     out.m[3] = static_cast<f32>(-sx * (r[0] * c.eye[0] + r[1] * c.eye[1] + r[2] * c.eye[2]));
     out.m[7] = static_cast<f32>(-sy * (u[0] * c.eye[0] + u[1] * c.eye[1] + u[2] * c.eye[2]));
-    out.m[11] = static_cast<f32>(-(f[0] * c.eye[0] + f[1] * c.eye[1] + f[2] * c.eye[2]));
+    const f64 away = f[0] * c.eye[0] + f[1] * c.eye[1] + f[2] * c.eye[2];
+    out.m[11] = static_cast<f32>(-away);
+    if (c.jitter[0] == 0.0F && c.jitter[1] == 0.0F) return out;
+    // x / w grows by 2 / width per pixel, y / w by -2 / height
+    const f64 jx = 2.0 * c.jitter[0] / width, jy = -2.0 * c.jitter[1] / height;
+    for (int i = 0; i < 3; ++i) {
+        out.m[i] = static_cast<f32>(sx * r[i] + jx * f[i]);
+        out.m[4 + i] = static_cast<f32>(sy * u[i] + jy * f[i]);
+    }
+    out.m[3] = static_cast<f32>(-sx * (r[0] * c.eye[0] + r[1] * c.eye[1] + r[2] * c.eye[2]) - jx * away);
+    out.m[7] = static_cast<f32>(-sy * (u[0] * c.eye[0] + u[1] * c.eye[1] + u[2] * c.eye[2]) - jy * away);
     return out;
 }
 

@@ -78,12 +78,18 @@ struct camera_rays {
 };
 /// Throws nothing; with a degenerate camera the result contains NaN, as view_projection().
 [[nodiscard]] inline camera_rays make_rays(const kernels::camera_state& c, u32 width, u32 height) {
-    const matrix34 m = view_projection(c, width, height);
+    kernels::camera_state still = c;
+    still.jitter[0] = still.jitter[1] = 0.0F;
+    const matrix34 m = view_projection(still, width, height);
     const auto row = [&m](int i) { return vec3{m.m[4 * i], m.m[4 * i + 1], m.m[4 * i + 2]}; };
     // The rows of the matrix are orthogonal: a row divided by its squared length is its column of the
     // inverse.
     const vec3 x = row(0), y = row(1);
-    return {{c.eye[0], c.eye[1], c.eye[2]}, row(2), x * (1.0F / dot(x, x)), y * (1.0F / dot(y, y))};
+    camera_rays rays{{c.eye[0], c.eye[1], c.eye[2]}, row(2), x * (1.0F / dot(x, x)), y * (1.0F / dot(y, y))};
+    if (c.jitter[0] != 0.0F || c.jitter[1] != 0.0F)
+        rays.forward = along(along(rays.forward, rays.right, -2.0F * c.jitter[0] / static_cast<f32>(width)),
+                             rays.up, 2.0F * c.jitter[1] / static_cast<f32>(height));
+    return rays;
 }
 /// The direction of a pixel's ray with the view depth 1; not a unit vector.
 [[nodiscard]] CAROUSEL_HD_INLINE vec3 ray_at(const camera_rays& r, f32 x, f32 y) {

@@ -59,6 +59,10 @@ void run_post(device::cpu::pool& pool, const post_args& args, const entries& use
     if (args.smooth_edges) each_row(pool, args.height, loops.smooth_rows, plan.smooth);
 }
 
+void run_taa(device::cpu::pool& pool, const taa_args& args, const entries& use) {
+    each_row(pool, args.height, shade_entries_of(use).taa_rows, body::make_taa_pass(args));
+}
+
 void run_compare(device::cpu::pool& pool, const compare_args& args, const entries& use) {
     const shade_entries& loops = shade_entries_of(use);
     const body::compare_pass pass = body::make_compare_pass(args);
@@ -72,6 +76,9 @@ void light(device::queue& q, const light_args& args) {
 }
 void post(device::queue& q, const post_args& args) {
     q.submit([args](device::cpu::pool& pool) { run_post(pool, args, best_entries()); });
+}
+void taa(device::queue& q, const taa_args& args) {
+    q.submit([args](device::cpu::pool& pool) { run_taa(pool, args, best_entries()); });
 }
 void compare(device::queue& q, const compare_args& args) {
     q.submit([args](device::cpu::pool& pool) { run_compare(pool, args, best_entries()); });

@@ -129,6 +129,10 @@ void layers_tile(const fragment_job& job, u32 tile, const u64* layers) {
             layers_pixel(surface, cpu_tables{job.tables}, layers + (y - y0) * tile_stride + (x - x0),
                          tile_keys, x, y);
 }
+void taa_rows(const taa_pass& p, u32 begin, u32 end) {
+    for (u32 y = begin; y < end; ++y)
+        for (u32 x = 0; x < p.a.width; ++x) taa_pixel(p, x, y);
+}
 void compare_rows(const compare_pass& p, u32* sums, u32 begin, u32 end) {
     for (u32 y = begin; y < end; ++y) {
         u32 sum = 0, pixels = 0;
@@ -150,6 +154,6 @@ void move_range(const motion_view& m, const move_args& args, u32 begin, u32 end)
 extern const shade_entries looks;
 const shade_entries looks{surface_tile,   samples_tile, masked_tile,     blended_tile,  layers_tile,
                           occlusion_rows, light_rows,   bloom_down_rows, bloom_up_rows, tone_rows,
-                          smooth_rows,    compare_rows, move_range};
+                          smooth_rows,    taa_rows,     compare_rows,    move_range};
 
 }  // namespace carousel::kernels::cpu::CAROUSEL_SIMD

@@ -7,6 +7,7 @@
 #include "kernels/body/gbuffer.hpp"
 #include "kernels/body/light.hpp"
 #include "kernels/body/post.hpp"
+#include "kernels/body/taa.hpp"
 #include "kernels/cpu/entries.hpp"
 #include "kernels/motion.hpp"
 
@@ -42,6 +43,7 @@ struct shade_entries {
     void (*bloom_up_rows)(const body::bloom_up_pass& p, u32 begin, u32 end);
     void (*tone_rows)(const body::tone_pass& p, u32 begin, u32 end);
     void (*smooth_rows)(const body::smooth_pass& p, u32 begin, u32 end);
+    void (*taa_rows)(const body::taa_pass& p, u32 begin, u32 end);
     /// `sums`: two elements per row, as compare_args::rows.
     void (*compare_rows)(const body::compare_pass& p, u32* sums, u32 begin, u32 end);
     /// Vertices [begin, end).
@@ -53,6 +55,7 @@ struct shade_entries {
 
 void light(device::queue& q, const light_args& args);
 void post(device::queue& q, const post_args& args);
+void taa(device::queue& q, const taa_args& args);
 void compare(device::queue& q, const compare_args& args);
 void compute_pose(device::queue& q, const pose_args& args);
 void move_vertices(device::queue& q, const move_args& args);
@@ -60,6 +63,7 @@ void move_vertices(device::queue& q, const move_args& args);
 // their choice.
 void run_light(device::cpu::pool& pool, const light_args& args, const entries& use);
 void run_post(device::cpu::pool& pool, const post_args& args, const entries& use);
+void run_taa(device::cpu::pool& pool, const taa_args& args, const entries& use);
 void run_compare(device::cpu::pool& pool, const compare_args& args, const entries& use);
 void run_pose(const pose_args& args);
 void run_move(device::cpu::pool& pool, const move_args& args, const entries& use);

@@ -17,6 +17,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args);
 void sharpen(device::queue& q, const sharpen_args& args);
 void light(device::queue& q, const light_args& args);
 void post(device::queue& q, const post_args& args);
+void taa(device::queue& q, const taa_args& args);
 void compare(device::queue& q, const compare_args& args);
 void compute_pose(device::queue& q, const pose_args& args);
 void move_vertices(device::queue& q, const move_args& args);

@@ -2,6 +2,7 @@
 // kernels' own, so the passes have none.
 #include "kernels/body/light_pixel.hpp"
 #include "kernels/body/post.hpp"
+#include "kernels/body/taa.hpp"
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/launch.cuh"
 
@@ -54,6 +55,7 @@ __device__ void light_of_samples(const light_pass& p, u32 x, u32 y) {
 __device__ void down_of(const bloom_down_pass& p, u32 x, u32 y) { bloom_down_pixel(p, x, y); }
 __device__ void up_of(const bloom_up_pass& p, u32 x, u32 y) { bloom_up_pixel(p, x, y); }
 __device__ void tone_of(const tone_pass& p, u32 x, u32 y) { tone_pixel(p, tables, x, y); }
+__device__ void taa_of(const taa_pass& p, u32 x, u32 y) { taa_pixel(p, x, y); }
 __device__ void smooth_of(const smooth_pass& p, u32 x, u32 y) { smooth_pixel(p, x, y); }
 
 /// One block per row. The sums are integers, so their order does not matter.
@@ -98,6 +100,10 @@ void post(device::queue& q, const post_args& args) {
         over<bloom_up_pass, up_of>(q, "bloom_up", up, up.to.width, up.to.height);
     over<tone_pass, tone_of>(q, "tone", plan.tone, args.width, args.height);
     if (args.smooth_edges) over<smooth_pass, smooth_of>(q, "smooth", plan.smooth, args.width, args.height);
+}
+
+void taa(device::queue& q, const taa_args& args) {
+    over<taa_pass, taa_of>(q, "taa", make_taa_pass(args), args.width, args.height, true);
 }
 
 void compare(device::queue& q, const compare_args& args) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "core/host_device.hpp"
+#include "kernels/body/taa.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -105,11 +106,23 @@ ring::parameter_schema scene_parameters::schema(const start_view& view) {
          .usual_high = 0.1,
          .unit = "rad/frame",
          .role = "hidden"},
+        {.name = "jitter",
+         .offset = offsetof(scene_state, jitter),
+         .initial = {is.jitter},
+         .low = 0,
+         .high = 1,
+         .unit = "pixels",
+         .role = "hidden"},
     };
     return s;
 }
 
 scene_state scene_at(scene_state scene, u64 frame_number) noexcept {
+    if (scene.jitter != 0.0F) {
+        const kernels::body::jitter_offset offset = kernels::body::jitter_at(frame_number);
+        scene.camera.jitter[0] = scene.jitter * offset.x;
+        scene.camera.jitter[1] = scene.jitter * offset.y;
+    }
     if (scene.orbit == 0.0F) return scene;
     const sine_cosine turn = sine_and_cosine(static_cast<f64>(frame_number) * scene.orbit);
     camera_state& c = scene.camera;

@@ -32,7 +32,8 @@ inline constexpr f32 three_quarter_light[3] = {0.36F, 0.8F, 0.48F};
 /// Returns the scene that is drawn in frame `frame_number`: camera.eye is rotated by orbit * frame_number
 /// about the vertical axis (y) through camera.target. The scene is computed only from the parameters and the
 /// number, so that a restarted source repeats it bit for bit. If the eye is moved during the run (by the
-/// viewer's mouse), the start of the path moves and the orbit continues from there.
+/// viewer's mouse), the start of the path moves and the orbit continues from there. With `jitter`,
+/// camera.jitter is the frame's offset.
 [[nodiscard]] kernels::scene_state scene_at(kernels::scene_state scene, u64 frame_number) noexcept;
 
 /// The scene of a frame.

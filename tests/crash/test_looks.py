@@ -1,6 +1,6 @@
 """Each stage of pipelines/looks.toml is killed, while a compare stage joins its pictures with a recording of an
-undisturbed run: every picture of the comparison is black. A changed parameter is the control: it must be visible. The
-same with a mesh that moves (nodes, a skin, morph targets), of which the stages that make and use its pose are killed.
+undisturbed run: every picture of the comparison is black. A changed parameter is the control: it must be visible. With
+temporal anti-aliasing, whose state has all earlier pictures, a wrong one would show in all that follow. The same with a mesh that moves (nodes, a skin, morph targets), of which the stages that make and use its pose are killed.
 Usage: test_looks.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [ROUNDS]"""
 import json
 import os
@@ -14,7 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "assets"))
 from finished_run import finished_run, pipeline_text  # noqa: E402
-from looks import COMPARED_STAGES, compared  # noqa: E402
+from looks import COMPARED_STAGES, compared, with_taa  # noqa: E402
 from moving_model import write_moving_model  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 
@@ -33,12 +33,17 @@ class Looks(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
         with open(LOOKS, encoding="utf-8") as f:
-            text = compared(f.read(), "run.mcap")
-        self.compared = os.path.join(self.folder, "compared.toml")
-        self.changed = os.path.join(self.folder, "changed.toml")
-        for file, content in ((self.compared, text), (self.changed, text.replace("spin = 0.012\n", "spin = 0.0121\n"))):
+            self.write_files(f.read())
+
+    def write_files(self, text):
+        """Writes the pipeline that is recorded, the one that is compared with the recording, and the control."""
+        joined = compared(text, "run.mcap")
+        for name, content in (("plain", text), ("compared", joined), ("changed", joined.replace("spin = 0.012\n", "spin = 0.0121\n"))):
+            file = os.path.join(self.folder, f"{name}.toml")
             with open(file, "w", encoding="utf-8") as f:
                 f.write(content)
+            setattr(self, name, file)
+        self.stage_names = [s for s in (*STAGES, "taa") if f'name = "{s}"\n' in joined]
 
     def run_frames(self, file, *more, frames=FRAMES):
         self.log = os.path.join(self.folder, "log")
@@ -71,9 +76,9 @@ class Looks(unittest.TestCase):
 
     def kill_while_comparing(self, killed, *more, recorded=()):
         """Records an undisturbed run, then kills the stages while a second run is compared with it."""
-        self.ended(self.run_frames(LOOKS, "--out", "", "--record", "post", "--record-to", os.path.join(self.folder, "run.mcap"), *recorded, *more))
+        self.ended(self.run_frames(self.plain, "--out", "", "--record", "post", "--record-to", os.path.join(self.folder, "run.mcap"), *recorded, *more))
         run = self.run_frames(self.compared, "--out", os.path.join(self.folder, "killed", "p_%04d.rgba"), "--fps", "12", *more)
-        wait_for("all stages", lambda: len(self.stages()) == len(STAGES) and all(s.get("pid") for s in self.stages().values()))
+        wait_for("all stages", lambda: len(self.stages()) == len(self.stage_names) and all(s.get("pid") for s in self.stages().values()))
         for _ in range(ROUNDS):
             for stage in killed:
                 done = subprocess.run([CAROUSEL, "kill", stage], env=self.environment, capture_output=True, text=True, timeout=20, check=False)
@@ -89,7 +94,7 @@ class Looks(unittest.TestCase):
         write_moving_model(model)
         moving = ["--set", f"geometry.mesh={model}", "--set", "geometry.copies=2"]
         # The time of a frame is its number / fps, so all runs need the same fps.
-        self.kill_while_comparing(["geometry", "vertex", "shadow", "fragment"], *moving, recorded=["--fps", "12"])
+        self.kill_while_comparing(["geometry", "vertex", "shadow", "fragment", "light", "post"], *moving, recorded=["--fps", "12"])
         self.ended(self.run_frames(self.compared, *moving, "--fps", "12", "--set", "geometry.speed=1.05", "--out", os.path.join(self.folder, "control", "p_%04d.rgba"), frames=3))
         count, bright = self.bright_pictures("control")
         self.assertEqual((count, len(bright)), (3, 2))   # the pose of frame 0 does not depend on the speed
@@ -131,7 +136,9 @@ class Looks(unittest.TestCase):
         self.assertEqual(self.pictures("replayed"), live)
 
     def test_the_comparison_stays_black_while_every_stage_is_killed(self):
-        self.kill_while_comparing(STAGES)
+        with open(LOOKS, encoding="utf-8") as f:
+            self.write_files(with_taa(f.read()))
+        self.kill_while_comparing(self.stage_names)
         self.ended(self.run_frames(self.changed, "--out", os.path.join(self.folder, "control", "p_%04d.rgba"), frames=3))
         count, bright = self.bright_pictures("control")
         self.assertEqual((count, len(bright)), (3, 2))   # frame 0 does not depend on the spin

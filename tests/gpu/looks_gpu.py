@@ -1,6 +1,7 @@
 """looks.toml on a GPU and on the CPU: equal pictures, also while the stages on the GPU are killed, and also with other light and
 materials and of a mesh that moves (nodes, a skin, morph targets); parameters that change while the work of frames runs as graphs; then
-frames per second of the GPU. looks_gpu.py PROGRAMS [--device cuda:0] [--frames 120] [--speed-frames 2000] [--size 1280x720]
+frames per second of the GPU. With --taa: the pictures with temporal anti-aliasing instead, and its speed.
+looks_gpu.py PROGRAMS [--taa] [--device cuda:0] [--frames 120] [--speed-frames 2000] [--size 1280x720]
 
 Exit code 77 with the reason: no GPU."""
 import argparse
@@ -14,6 +15,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.path.insert(0, os.path.join(HERE, "..", "stages", "assets"))
+from looks import with_taa  # noqa: E402
 from moving_model import write_moving_model  # noqa: E402
 from processes import end_process, require_gpu, wait_for  # noqa: E402
 
@@ -23,17 +25,22 @@ STAGES = ["geometry", "vertex", "fragment", "shadow", "light", "post", "display"
 
 
 class Runs:
-    def __init__(self, programs, size, folder):
+    def __init__(self, programs, size, folder, taa):
         self.carousel, self.size, self.folder = os.path.join(os.path.abspath(programs), "carousel"), size, folder
+        self.file, self.stages = LOOKS, STAGES
+        if taa:
+            self.file, self.stages = os.path.join(folder, "taa.toml"), [*STAGES, "taa"]
+            with open(LOOKS, encoding="utf-8") as looks, open(self.file, "w", encoding="utf-8") as out:
+                out.write(with_taa(looks.read()))
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
 
     def run(self, device, frames, kills=False, options=(), changes=()):
         """`changes`: parameters that are set one after the other while it runs."""
         report = os.path.join(self.folder, "report.json")
-        run = subprocess.Popen([self.carousel, "run", LOOKS, "--device", device, "--size", self.size, "--frames", str(frames), "--out", "",
+        run = subprocess.Popen([self.carousel, "run", self.file, "--device", device, "--size", self.size, "--frames", str(frames), "--out", "",
                                 "--report", report, "--no-color", *options], env=self.environment, cwd=self.folder)
         try:
-            for stage in STAGES if kills else []:
+            for stage in self.stages if kills else []:
                 wait_for("a stage to kill", lambda s=stage: self.command("kill", s), 60)
             for change in changes:
                 wait_for("a run to change", lambda c=change: self.command("set", c), 60)
@@ -66,6 +73,7 @@ def device_times(programs, device):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("programs")
+    parser.add_argument("--taa", action="store_true")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--frames", type=int, default=120)
     parser.add_argument("--speed-frames", type=int, default=2000)
@@ -74,22 +82,23 @@ def main():
     require_gpu(a.device)
     folder = tempfile.mkdtemp(prefix="carousel-looks-gpu-")
     try:
-        runs = Runs(a.programs, a.size, folder)
+        runs = Runs(a.programs, a.size, folder, a.taa)
         model = os.path.join(folder, "moving.gltf")
         write_moving_model(model)
         # The time of a frame of the moving mesh is its number / fps, so all runs have the same fps.
         moving = ("--set", f"geometry.mesh={model}")
         slow = ("--fps", "10")
         changed = [f"--set=parameters.{value}" for value in OTHER_LIGHT]
-        for scene, always in (("looks.toml", ()), ("other light and materials", changed), ("the moving mesh", moving)):
+        for scene, always in (("looks.toml", ()), ("other light and materials", changed), ("the moving mesh", moving))[:1 if a.taa else 3]:
             expected = runs.run("cpu", a.frames, options=(*always, *(slow if always == moving else ())))["image_hash"]
             for kills in (False, True):
                 report = runs.run(a.device, a.frames, kills, (*always, *(slow if kills or always == moving else ())))
                 if [report["image_hash"], report["lost"], report["repeated"], report["torn"]] != [expected, 0, 0, 0]:
                     sys.exit(f"the pictures of {scene} on {a.device} (kills: {kills}) differ from those of the CPU: "
                              f"{report['image_hash']}, {expected}")
-                if kills and report["restarts"] < len(STAGES):
-                    sys.exit(f"only {report['restarts']} restarts of {len(STAGES)} killed stages")
+                if kills and report["restarts"] < len(runs.stages):
+                    sys.exit(f"only {report['restarts']} restarts of {len(runs.stages)} killed stages")
+                print(f"{scene}, anti-aliasing {a.taa}, kills {kills}: the CPU's pictures, {report['restarts']} restarts", flush=True)
         report = runs.run(a.device, a.frames, options=("--fps", "30", "--set", "graphs=true"), changes=("bloom=0", "bloom=0.3", "fog=9", "tone_map=aces"))
         if [report["lost"], report["repeated"], report["torn"], report["restarts"]] != [0, 0, 0, 0]:
             sys.exit(f"graphs with parameters that change: {report['restarts']} restarts, lost {report['lost']}")
@@ -101,7 +110,8 @@ def main():
                 for stage in report["stages"]:
                     print(f"    {stage['name']:9} busy {stage['busy']:.0%}, latency {stage['latency_ms']['p50']:.3f} ms, "
                           f"waits for input {stage['wait_input']:.0%}, output {stage['wait_output']:.0%}, a turn {stage['wait_turn']:.0%}")
-            device_times(a.programs, a.device)
+            if not a.taa:
+                device_times(a.programs, a.device)
     finally:
         shutil.rmtree(folder, True)
 

@@ -4,6 +4,14 @@ STAGES = ["geometry", "vertex", "fragment", "shadow", "light", "post"]
 COMPARED_STAGES = [*STAGES, "undisturbed", "compare"]
 
 
+def with_taa(text):
+    """The text with temporal anti-aliasing: a jittered camera, and the stage taa between light and post."""
+    post = 'name = "post"\nrun = "carousel-post"\ninputs = ["light"]\n'
+    assert post in text and "[parameters]\n" in text
+    taa = 'name = "taa"\nrun = "carousel-taa"\ninputs = ["light", "fragment"]\n\n[[stage]]\n'
+    return text.replace("[parameters]\n", "[parameters]\njitter = 1.0\n").replace(post, taa + post.replace("light", "taa") + "smooth_edges = false\n")
+
+
 def compared(text, recording, displays=("compare",)):
     """The text of the pipeline file. `recording`: of the ring post, relative to the file's folder; `displays`: the rings that displays
     read, the first one by the stage "display", another one by "display-RING". The recording is repeated without an end, so that a display

@@ -46,6 +46,7 @@ CORE = {
     "stages/sharpen": RENDERER,
     "stages/shadow": RENDERER,
     "stages/light": RENDERER + ["stages/assets"],
+    "stages/taa": RENDERER,
     "stages/post": RENDERER,
     "stages/compare": RENDERER,
     **{folder: RUN + ["ring/check"] + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever

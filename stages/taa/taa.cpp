@@ -1,0 +1,51 @@
+#include "stages/taa/taa.hpp"
+
+#include <fmt/format.h>
+
+#include "stages/scene/surface_formats.hpp"
+
+namespace carousel::stages {
+
+description taa::configure(const configuration& with) {
+    if (with.inputs.size() != 2)
+        throw config_error(
+            fmt::format("stage \"{}\" needs two inputs: linear light (from light), and the surface "
+                        "from which it is made (from fragment); it has {}",
+                        with.stage, with.inputs.size()));
+    const input_description &light = with.inputs[0], &surface = with.inputs[1];
+    const start_view view = view_of(light.format);
+    args_.width = extent_of(light.format, "radiance", 1);
+    args_.height = extent_of(light.format, "radiance", 0);
+    const frame_format expected = radiance_format(args_.width, args_.height, view);
+    require_format(light.format, expected, with.stage, light.stage);
+    if (surface.format.type != kernels::surface_format ||
+        extent_of(surface.format, "depth", 1) != args_.width ||
+        extent_of(surface.format, "depth", 0) != args_.height)
+        throw config_error(
+            fmt::format("stage \"{}\" reads {} from \"{}\"; expected {} of {} x {} pixels, like the "
+                        "light from \"{}\"",
+                        with.stage, surface.format.describe(), surface.stage, kernels::surface_format,
+                        args_.width, args_.height, light.stage));
+    args_.frames = static_cast<u32>(with.settings->integer("frames", 32, 1, 1000));
+    return {
+        .outputs = {expected},
+        .state = {{"history", element::f32_, {args_.height, args_.width, 4}}, {"view", element::f32_, {12}}},
+        .parameters = scene_parameters::schema(view),
+        .same_work = true};
+}
+
+void taa::process(frame& f) {
+    const frame_state state = f.state();
+    kernels::taa_args args = args_;
+    args.radiance = f.input(0).plane<const f32>("radiance").data();
+    args.depth = f.input(1).plane<const f32>("depth").data();
+    args.history = state.previous().plane<const f32>("history").data();
+    args.before = state.previous().plane<const f32>("view").data();
+    args.out = f.output().plane<f32>("radiance").data();
+    args.next = state.next().plane<f32>("history").data();
+    args.after = state.next().plane<f32>("view").data();
+    args.scene = scene_of(f);
+    kernels::taa(f.queue(), args);
+}
+
+}  // namespace carousel::stages
