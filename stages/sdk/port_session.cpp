@@ -192,9 +192,6 @@ void port_session::disconnect() noexcept {
     if (socket_) shm::send_message(socket_.get(), write_message(run::left_message{}).dump());
 }
 
-// A source's program may be busy elsewhere when the run stops. While this thread holds the mutex, begin()
-// can't lease a frame. So this thread can acknowledge for the program that the program begins no further
-// frame, and END can be computed.
 // Damaged words may have let the port pass frames, which are not in its ledger; those after them are.
 void port_session::find_delivered(u64 first) {
     first_ = first;
@@ -241,6 +238,9 @@ bool port_session::is_end_certain(u64 now) {
     return shown_ns >= rebuild_patience_ns || (shown_ns >= end_patience_ns && has_all_frames());
 }
 
+// A source's program may be busy elsewhere when the run stops. While this thread holds the mutex, begin()
+// can't lease a frame. So this thread can acknowledge for the program that the program begins no further
+// frame, and END can be computed.
 void port_session::run_heartbeat() {
     for (;;) {
         pollfd p[2] = {{stop_.get(), POLLIN, 0}, {lost_ ? -1 : socket_.get(), POLLIN | POLLRDHUP, 0}};

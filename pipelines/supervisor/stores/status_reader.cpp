@@ -40,15 +40,21 @@ std::vector<device::status_word> status_reader::read(const nlohmann::json& memor
     const auto fail = [](const std::string& why) {
         return device_error("reading status words by carousel-alloc: " + why);
     };
+    // Its late answer would be taken for the next ring's, so it is asked nothing more.
+    const auto close_and_fail = [&](const std::string& why) {
+        socket_.reset();
+        return fail(why);
+    };
+    if (!socket_) throw fail("it did not answer for another ring");
     if (!shm::send_message(socket_.get(), run::status_request_text(memory, slots, slot_bytes), fds))
-        throw fail("it has ended (see its message above)");
+        throw close_and_fail("it has ended (see its message above)");
     shm::message m;
     if (shm::receive_message(socket_.get(), m, alloc_answer_patience_ns) != shm::receive_status::ok)
-        throw fail("it did not answer (see its message above)");
+        throw close_and_fail("it did not answer (see its message above)");
     const run::status_answer answer = run::read_status_answer(m.text);
     if (!answer.error.empty()) throw fail(answer.error);
     if (answer.words.size() != slots)
-        throw fail("its answer is incomplete: check that it is from this build");
+        throw close_and_fail("its answer is incomplete: check that it is from this build");
     return answer.words;
 }
 

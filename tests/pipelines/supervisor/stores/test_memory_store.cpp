@@ -8,6 +8,7 @@
 #include "supervisor/stores/memory_store.hpp"
 #include "supervisor/stores/status_reader.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
 using namespace carousel::supervisor;
@@ -103,6 +104,15 @@ TEST_CASE("carousel-alloc reads the status words of a ring for the supervisor") 
     on_gpu["uuid"] = "00000000000000000000000000000000";
     CHECK_THROWS_WITH(reader.read(on_gpu, fds, 3, 1 << 12), test::contains("CUDA"));
     CHECK(reader.read(memory, fds, 3, 1 << 12).size() == 3);  // it continues after a refusal
+}
+
+TEST_CASE("a process that gave no answer for one ring is not asked for the next one") {
+    const scratch_folder folder;
+    std::filesystem::permissions(folder.write("carousel-alloc", "#!/bin/sh\n"),
+                                 std::filesystem::perms::owner_all);
+    status_reader reader(folder.path.string());
+    CHECK_THROWS_AS(reader.read(json::object(), {}, 3, 1 << 12), device_error);
+    CHECK_THROWS_WITH(reader.read(json::object(), {}, 3, 1 << 12), test::contains("for another ring"));
 }
 
 TEST_CASE("a ring with different or missing pieces does not count as returned") {
