@@ -288,15 +288,15 @@ const stage_setup* stage_with_state(const run_setup& s) noexcept {
 }
 
 // The report counts a frame as lost that a program has written and that a run without a rebuild does not
-// deliver. The block may be damaged, so the number of written frames is limited to one window above the last
-// observed tail.
+// deliver. If the block is damaged, the number of written frames is limited to one window above the last
+// observed tail, which may be older than the frames.
 void run_rebuild::note_written_frames() noexcept {
     const shm::control_block& made = block_->published();
     if (std::none_of(setup_->stages.begin(), setup_->stages.end(), is_writer)) return;
     for (u32 k = 0; k < made.links; ++k) {
         const u64 seen = std::max(made.first_ring_sequence, block_->saw(k) ? block_->seen_tail(k) : 0);
         const u64 written = made.first_ring_sequence + ring::load(block_->block().link[k].committed);
-        phase_->note_lost_until(std::clamp(written, seen, seen + made.link[k].window));
+        phase_->note_lost_until(untrusted_ ? std::clamp(written, seen, seen + made.link[k].window) : written);
     }
 }
 
