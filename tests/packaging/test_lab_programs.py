@@ -75,7 +75,6 @@ class LabPrograms(unittest.TestCase):
         folder = os.path.join(self.all.folder, name)
         os.mkdir(folder)
         shutil.copy(source, folder)
-        shutil.copy(os.path.join(self.lessons, "program.hpp"), self.all.folder)
         run(self.all.cxx, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-o", os.path.join(folder, "lesson"),
             os.path.join(folder, "main.cpp"), "-pthread")
 
@@ -93,6 +92,7 @@ class LabPrograms(unittest.TestCase):
                 done.result()
 
     def test_each_program_builds_alone(self):
+        shutil.copy(os.path.join(self.lessons, "program.hpp"), self.all.folder)
         self.build_each(self.build_alone, self.sources(".cpp", False))
         self.all.build_without_toolkit(self.project_of_clients(".cpp", PROJECT, "carousel::ipc"))
 
