@@ -226,20 +226,14 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace carousel;
-    static const test::scratch files;
-    static const supervisor::run_setup setup = test::setup_in(files.folder());
-    static test::connector other(files.folder() + "/control.sock");
-    static const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    static supervisor::console out(nowhere, false, false);
+    static test::fuzz_surroundings around;
     {
-        test::fuzzed_supervisor run(setup, out);
-        sequence messages(run.engine(), other, nowhere);
+        test::fuzzed_supervisor run(around.setup, around.out);
+        sequence messages(run.engine(), around.other, around.nowhere);
         test::bytes in(data, size);
         for (u32 k = 0; k < most_steps && in.left() > 0; ++k) messages.step(in);
         messages.finish();
     }
-    out.flush();
-    static const std::size_t files_then = test::open_files();
-    require(test::open_files() <= files_then + 8, "file descriptors do not add up");
+    around.check_files();
     return 0;
 }

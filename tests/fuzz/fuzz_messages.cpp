@@ -25,26 +25,22 @@ void check_replies(int fd) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace carousel;
-    static const test::scratch files;
-    static const supervisor::run_setup setup = test::setup_in(files.folder());
-    static test::connector other(files.folder() + "/control.sock");
-    static const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    static supervisor::console out(nowhere, false, false);
+    static test::fuzz_surroundings around;
     {
-        test::fuzzed_supervisor run(setup, out);
+        test::fuzzed_supervisor run(around.setup, around.out);
         supervisor::engine& e = run.engine();
-        shm::unique_fd connection = other.connect();
+        shm::unique_fd connection = around.other.connect();
         (void)::fcntl(connection.get(), F_SETFL, O_NONBLOCK);
         test::bytes in(data, size);
         for (int k = 0; k < 12 && in.left() > 0; ++k) {
             std::string text = test::expanded(in.part());
             std::vector<int> fds;
             if (text.starts_with('!')) {
-                fds = {nowhere, nowhere};
+                fds = {around.nowhere, around.nowhere};
                 text.erase(0, 1);
             }
             if (text.starts_with('~')) {  // another connection continues
-                connection = other.connect();
+                connection = around.other.connect();
                 (void)::fcntl(connection.get(), F_SETFL, O_NONBLOCK);
                 text.erase(0, 1);
             }
@@ -56,9 +52,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         connection.reset();
         e.turn(0);
     }
-    out.flush();
-    static const std::size_t files_then = test::open_files();
-    test::require(test::open_files() <= files_then + 8,
-                  "file descriptors do not add up");  // a few are opened once, at their first use
+    around.check_files();
     return 0;
 }

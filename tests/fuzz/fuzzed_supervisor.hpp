@@ -116,6 +116,26 @@ inline std::size_t open_files() {
     return n;
 }
 
+/// What the supervisors of all inputs share.
+struct fuzz_surroundings {
+    const scratch files;
+    const supervisor::run_setup setup = setup_in(files.folder());
+    connector other{files.folder() + "/control.sock"};
+    const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    supervisor::console out{nowhere, false, false};
+
+    /// Called after each input: its supervisor has ended.
+    void check_files() {
+        out.flush();
+        if (first_open_ == 0) first_open_ = open_files();
+        // a few are opened once, at their first use
+        require(open_files() <= first_open_ + 8, "file descriptors do not add up");
+    }
+
+private:
+    std::size_t first_open_ = 0;
+};
+
 /// The supervisor of one input. `out` lasts longer.
 class fuzzed_supervisor {
 public:
