@@ -26,6 +26,14 @@ memory_item ring_in_pieces(u32 index, u32 pieces) {
     return m;
 }
 
+memory_item ring_of_bytes(u64 bytes) {
+    memory_item m;
+    m.name = "ring";
+    m.choice.kind = device::memory_kind::memfd;
+    m.bytes = bytes;
+    return m;
+}
+
 json stored_block(u32 index, u64 bytes, int fd, u32 pieces) {
     return {{"asset", false}, {"index", index}, {"kind", "vmm"},    {"bytes", bytes},
             {"uuid", "aa"},   {"ipc", ""},      {"pieces", pieces}, {"fd", fd}};
@@ -58,12 +66,8 @@ TEST_CASE("a ring in pieces is restored with all its descriptors and passed on")
 }
 
 TEST_CASE("a ring's replacement is other memory with the same contents") {
-    memory_item m;
-    m.name = "ring";
-    m.choice.kind = device::memory_kind::memfd;
-    m.bytes = 3 << 20;
     memory_store k;
-    k.make({m}, "");
+    k.make({ring_of_bytes(3 << 20)}, "");
     std::vector<int> fds;
     (void)k.describe(false, 0, fds);
     const shm::unique_fd before(::fcntl(fds.at(0), F_DUPFD_CLOEXEC, 0));
@@ -81,12 +85,8 @@ TEST_CASE("a ring's replacement is other memory with the same contents") {
 }
 
 TEST_CASE("carousel-alloc reads the status words of a ring for the supervisor") {
-    memory_item m;
-    m.name = "ring";
-    m.choice.kind = device::memory_kind::memfd;
-    m.bytes = 3 << 12;
     memory_store k;
-    k.make({m}, "");
+    k.make({ring_of_bytes(3 << 12)}, "");
     std::vector<int> fds;
     const json memory = k.describe(false, 0, fds);
     const device::status_word second{7, 3, static_cast<u32>(device::status_state::ready)};
