@@ -254,7 +254,8 @@ struct alignas(own_page) incarnation {
                             ///< middle of a lease
     word exit_note;  ///< the reason why the process ended, if the process could record it: ring::note_exit,
                      ///< note_signal
-    word events_published;  ///< 1: event handles are complete
+    word events_published;  ///< 0: event handles are not complete; otherwise 1 + the generation of the
+                            ///< MPS domain of the events (ring/event_domain.hpp)
     word live_since_ns;     ///< for a standby: the time since which it has been ready to take over
     word cpu_ns;
     word first_commit_ns;  ///< the time when this incarnation committed its first frame; 0: not yet
