@@ -37,34 +37,14 @@ struct surface_job : material_source {
            byte_of(m.clearcoat, 255.0F) << 16 | byte_of(m.emission * (1.0F / 15.9375F), 255.0F) << 24;
 }
 
-struct sampled_texel {
-    u32 channel[3];  ///< 0..1020
-};
-[[nodiscard]] CAROUSEL_HD_INLINE sampled_texel sample_level(const surface_job& j, f32 u, f32 v, u32 begin,
-                                                            u32 columns, u32 rows) {
-    const u32* const texels = reinterpret_cast<const u32*>(j.mesh.texture);
-    const u32 last = j.shade.texel_count - 1U;
-    const texel_footprint f = footprint(u, v, columns, rows);
-    const u32 t00 = texels[min_(begin + f.y0 * columns + f.x0, last)],
-              t10 = texels[min_(begin + f.y0 * columns + f.x1, last)],
-              t01 = texels[min_(begin + f.y1 * columns + f.x0, last)],
-              t11 = texels[min_(begin + f.y1 * columns + f.x1, last)];
-    sampled_texel out{};
-    for (u32 k = 0; k < 3; ++k)
-        out.channel[k] = filtered(t00, t10, t01, t11, 8 * k, f.fraction_x, f.fraction_y);
-    return out;
-}
-
 /// `tables`: decode(0..1020) and encode(0..4095), as srgb_tables.
 template <typename Tables>
-CAROUSEL_HD_INLINE u32 tinted(const Tables& tables, const sampled_texel& t, const instance_material& m) {
-    u32 color = 0xff000000U;
-    for (u32 k = 0; k < 3; ++k) {
-        const f32 linear = (m.textured != 0 ? tables.decode(t.channel[k]) : 1.0F) * m.tint[k];
-        color |= static_cast<u32>(tables.encode(encode_index(linear))) << (8 * k);
-    }
-    return color;
+CAROUSEL_HD_INLINE u32 tinted(const Tables& tables, vec3 linear, const instance_material& m) {
+    const auto code = [&](f32 part) { return static_cast<u32>(tables.encode(encode_index(part))); };
+    return code(linear.x * m.tint[0]) | code(linear.y * m.tint[1]) << 8 | code(linear.z * m.tint[2]) << 16 |
+           0xff000000U;
 }
+inline constexpr vec3 no_texture{1.0F, 1.0F, 1.0F};
 
 /// A pixel's elements of the planes.
 struct surface_words {
@@ -127,26 +107,12 @@ struct surface_triangle {
 template <typename Tables>
 CAROUSEL_HD_INLINE u32 textured_albedo(const surface_job& j, const Tables& tables, const surface_triangle& at,
                                        const barycentrics& b, f32 px, f32 py, const instance_material& m) {
-    const auto corner = [&](u32 k) -> const shaded_vertex& { return j.mesh.vertices[at.index[k]]; };
-    const weight_slopes s = slopes_at(px, py, j.shade.scale_x, j.shade.scale_y, at.c[0], at.c[1], at.c[2]);
-    const moving tu = move(b, s, corner(0).texture[0], corner(1).texture[0], corner(2).texture[0]),
-                 tv = move(b, s, corner(0).texture[1], corner(1).texture[1], corner(2).texture[1]);
-    const texture_record& t = j.mesh.counts.texture_count > 1
-                                  ? j.mesh.texture_records[min_(j.mesh.texture_numbers[at.index[0]],
-                                                                j.mesh.counts.texture_count - 1U)]
-                                  : j.shade.texture;
-    const u32 width = bounded_side(t.width), height = bounded_side(t.height),
-              levels = bounded_levels(t.levels);
-    const u32 level = mip_level(tu, tv, width, height, levels), fine = level >> 8;
-    sampled_texel texel =
-        sample_level(j, tu.value, tv.value, t.begin[fine], level_side(width, fine), level_side(height, fine));
-    if (fine + 1 < levels) {
-        const sampled_texel coarse = sample_level(j, tu.value, tv.value, t.begin[fine + 1],
-                                                  level_side(width, fine + 1), level_side(height, fine + 1));
-        for (u32 k = 0; k < 3; ++k)
-            texel.channel[k] = between(texel.channel[k], coarse.channel[k], level & 255U);
-    }
-    return tinted(tables, texel, m);
+    pixel_corners c{};
+    for (u32 k = 0; k < 3; ++k) c.v[k] = j.mesh.vertices + at.index[k];
+    c.weights = b;
+    c.slopes = slopes_at(px, py, j.shade.scale_x, j.shade.scale_y, at.c[0], at.c[1], at.c[2]);
+    c.material = texture_number_of(j, at.index[0]);
+    return tinted(tables, light_in(tables, base_texels(j, c, map_repeat | map_repeat << 2)), m);
 }
 
 /// The base colour with the marks of scene_state::shading 2 (numbers of triangles) and of the wireframe.
@@ -167,7 +133,7 @@ CAROUSEL_HD_INLINE u32 textured_albedo(const surface_job& j, const Tables& table
 
 template <typename Tables>
 [[nodiscard]] CAROUSEL_HD_INLINE surface_words floor_words(const surface_job& j, const Tables& tables) {
-    return {tinted(tables, sampled_texel{}, j.look.floor_material), pack_normal({0.0F, 1.0F, 0.0F}),
+    return {tinted(tables, no_texture, j.look.floor_material), pack_normal({0.0F, 1.0F, 0.0F}),
             pack_material(j.look.floor_material), 0U};
 }
 /// The surface of triangle `id` at a position of the picture; 0 if there is no such triangle.
@@ -183,7 +149,7 @@ template <typename Tables>
     const u32 normal = normal_between(b, j.instances[t.instance].model, corner(0), corner(1), corner(2));
     const instance_material& m = j.look.materials[t.instance % j.look.material_count];
     const u32 albedo =
-        m.textured != 0 ? textured_albedo(j, tables, t, b, px, py, m) : tinted(tables, sampled_texel{}, m);
+        m.textured != 0 ? textured_albedo(j, tables, t, b, px, py, m) : tinted(tables, no_texture, m);
     return {albedo, normal, pack_material(m), 0U};
 }
 [[nodiscard]] CAROUSEL_HD_INLINE bool shows_marks(const surface_job& j) {

@@ -40,6 +40,11 @@ struct triangle_place {
     return p;
 }
 
+/// The number of the texture of a triangle with this vertex, which is that of its material.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 texture_number_of(const material_source& s, u32 vertex) {
+    const u32 count = s.mesh.counts.texture_count;
+    return count > 1 ? min_(s.mesh.texture_numbers[vertex], count - 1U) : 0U;
+}
 /// All that is computed once per pixel from the corners of its triangle.
 struct pixel_corners {
     const instance_record* instance;
@@ -62,9 +67,7 @@ struct pixel_corners {
     }
     out.weights = barycentrics_at(px, py, c[0], c[1], c[2]);
     out.slopes = slopes_at(px, py, s.shade.scale_x, s.shade.scale_y, c[0], c[1], c[2]);
-    out.material = s.mesh.counts.texture_count > 1
-                       ? min_(s.mesh.texture_numbers[place.vertex[0]], s.mesh.counts.texture_count - 1U)
-                       : 0U;
+    out.material = texture_number_of(s, place.vertex[0]);
     return out;
 }
 
@@ -76,11 +79,11 @@ struct pixel_corners {
     };
     return transformed({move_along(0), move_along(1)}, slot.transform);
 }
-[[nodiscard]] CAROUSEL_HD_INLINE map_texel texel_of(const material_source& s, const pixel_corners& c,
-                                                    const map_slot& slot) {
+[[nodiscard]] CAROUSEL_HD_INLINE map_texels texels_of(const material_source& s, const pixel_corners& c,
+                                                      const map_slot& slot) {
     const u32 map = min_(slot.map, s.mesh.counts.map_count - 1U);
-    return sample_map(s.mesh.maps, s.mesh.counts.map_texels, s.mesh.map_records[map], slot.mode,
-                      coordinates_of(c, slot));
+    return texels_at(s.mesh.maps, s.mesh.counts.map_texels, s.mesh.map_records[map], slot.mode,
+                     coordinates_of(c, slot));
 }
 [[nodiscard]] CAROUSEL_HD_INLINE bool is_used(const material_source& s, const map_slot& slot) {
     return slot.map != no_map && s.mesh.counts.map_count > 0;
@@ -89,22 +92,20 @@ struct pixel_corners {
 [[nodiscard]] CAROUSEL_HD_INLINE f32 number_of(const material_source& s, const pixel_corners& c,
                                                const map_slot& slot) {
     if (!is_used(s, slot)) return 1.0F;
-    const map_texel t = texel_of(s, c, slot);
-    const u32 channel = slot.mode >> map_channel_shift & 3U;
-    const u32 pair = (channel & 2U) != 0 ? t.channel[2 + (channel & 1U)] : t.channel[channel & 1U];
-    return static_cast<f32>(pair) * (1.0F / 1020.0F);
+    return static_cast<f32>(number_in(texels_of(s, c, slot), slot.mode >> map_channel_shift & 3U)) *
+           (1.0F / 1020.0F);
 }
 
 /// The base colour's texture. Its coordinates are those of shaded_vertex, which have the transform.
-[[nodiscard]] CAROUSEL_HD_INLINE map_texel base_texel(const material_source& s, const pixel_corners& c,
-                                                      const material_record& m) {
+[[nodiscard]] CAROUSEL_HD_INLINE map_texels base_texels(const material_source& s, const pixel_corners& c,
+                                                        u32 mode) {
     const texture_record& record =
         s.mesh.counts.texture_count > 1 ? s.mesh.texture_records[c.material] : s.shade.texture;
     const auto move_along = [&](u32 axis) {
         return move(c.weights, c.slopes, c.v[0]->texture[axis], c.v[1]->texture[axis], c.v[2]->texture[axis]);
     };
-    return sample_map(reinterpret_cast<const u32*>(s.mesh.texture), s.shade.texel_count, record,
-                      m.base_color.mode, {move_along(0), move_along(1)});
+    return texels_at(reinterpret_cast<const u32*>(s.mesh.texture), s.shade.texel_count, record, mode,
+                     {move_along(0), move_along(1)});
 }
 [[nodiscard]] CAROUSEL_HD_INLINE f32 vertex_color(const pixel_corners& c, u32 channel) {
     return blend(c.weights, static_cast<f32>(c.d[0]->color[channel]),
@@ -112,21 +113,21 @@ struct pixel_corners {
            (1.0F / 65535.0F);
 }
 [[nodiscard]] CAROUSEL_HD_INLINE f32 opacity_of(const material_source& s, const pixel_corners& c,
-                                                const material_record& m, const map_texel& base) {
+                                                const material_record& m, const map_texels& base) {
     const f32 map = number_of(s, c, m.opacity_map);
-    return m.opacity * map * vertex_color(c, 3) * (static_cast<f32>(base.channel[3]) * (1.0F / 1020.0F));
+    return m.opacity * map * vertex_color(c, 3) * (static_cast<f32>(number_in(base, 3)) * (1.0F / 1020.0F));
 }
 /// The opacity of a triangle at a pixel, 0..1.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 opacity_at(const material_source& s, u32 id, f32 px, f32 py) {
     const pixel_corners c = corners_at(s, id, px, py);
     const material_record& m = s.mesh.materials[c.material];
-    return opacity_of(s, c, m, base_texel(s, c, m));
+    return opacity_of(s, c, m, base_texels(s, c, m.base_color.mode));
 }
 /// True if a pixel of a triangle with an alpha mask is drawn.
 [[nodiscard]] CAROUSEL_HD_INLINE bool passes_mask(const material_source& s, u32 id, f32 px, f32 py) {
     const pixel_corners c = corners_at(s, id, px, py);
     const material_record& m = s.mesh.materials[c.material];
-    return opacity_of(s, c, m, base_texel(s, c, m)) >= m.cutoff;
+    return opacity_of(s, c, m, base_texels(s, c, m.base_color.mode)) >= m.cutoff;
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE vec3 cross(vec3 a, vec3 b) {
@@ -176,8 +177,10 @@ struct tangent_frame {
     const f32 square = dot(t, t);
     if (!(square > 0.0F) || !is_finite(square)) return n;  // no texture coordinates: no direction
     const vec3 tangent = t * (1.0F / sqrt_(square)), bitangent = cross(n, tangent) * frame.sign;
-    const map_texel texel = texel_of(s, c, m.normal_map);
-    const auto part = [&](u32 k) { return fma_(static_cast<f32>(texel.channel[k]), 1.0F / 510.0F, -1.0F); };
+    const map_texels texels = texels_of(s, c, m.normal_map);
+    const auto part = [&](u32 k) {
+        return fma_(static_cast<f32>(number_in(texels, k)), 1.0F / 510.0F, -1.0F);
+    };
     return unit(
         along(along(n * part(2), tangent, part(0) * m.normal_scale), bitangent, part(1) * m.normal_scale));
 }
@@ -198,10 +201,8 @@ template <typename Tables>
     const pixel_corners c = corners_at(s, id, px, py);
     const material_record& m = s.mesh.materials[c.material];
     surface_values out{};
-    const map_texel base = base_texel(s, c, m);
-    out.base = {tables.decode(base.channel[0]) * vertex_color(c, 0),
-                tables.decode(base.channel[1]) * vertex_color(c, 1),
-                tables.decode(base.channel[2]) * vertex_color(c, 2)};
+    const map_texels base = base_texels(s, c, m.base_color.mode);
+    out.base = light_in(tables, base) * vec3{vertex_color(c, 0), vertex_color(c, 1), vertex_color(c, 2)};
     out.opacity = (m.flags & material_blended) != 0 ? opacity_of(s, c, m, base) : 1.0F;
     const auto normal_part = [&](u32 k) {
         return blend(c.weights, c.v[0]->normal[k], c.v[1]->normal[k], c.v[2]->normal[k]);
@@ -215,11 +216,8 @@ template <typename Tables>
     out.clearcoat = m.clearcoat * number_of(s, c, m.clearcoat_map);
     out.openness = fma_(m.occlusion_strength, number_of(s, c, m.occlusion_map) - 1.0F, 1.0F);
     out.emission = {m.emission[0], m.emission[1], m.emission[2]};
-    if (is_used(s, m.emission_map) && max_(m.emission[0], max_(m.emission[1], m.emission[2])) > 0.0F) {
-        const map_texel t = texel_of(s, c, m.emission_map);
-        out.emission = out.emission * vec3{tables.decode(t.channel[0]), tables.decode(t.channel[1]),
-                                           tables.decode(t.channel[2])};
-    }
+    if (is_used(s, m.emission_map) && max_(m.emission[0], max_(m.emission[1], m.emission[2])) > 0.0F)
+        out.emission = out.emission * light_in(tables, texels_of(s, c, m.emission_map));
     return out;
 }
 

@@ -18,7 +18,7 @@ struct plain_surface {
     u32 albedo, material;
 };
 CAROUSEL_FORCE plain_surface plain_of(const cpu_tables& tables, const instance_material& m) {
-    return {tinted(tables, sampled_texel{}, m), pack_material(m)};
+    return {tinted(tables, no_texture, m), pack_material(m)};
 }
 
 struct alignas(64) surface_row {

@@ -5,7 +5,7 @@
 
 #include "device/cpu/pool.hpp"
 #include "kernels/assets.hpp"
-#include "kernels/body/mip.hpp"
+#include "kernels/body/map_sample.hpp"
 #include "kernels/cpu/entries.hpp"
 #include "tests/kernels/backend.hpp"
 #include "tests/kernels/mapped_mesh.hpp"
@@ -18,6 +18,11 @@ using namespace carousel::kernels::testing;
 namespace {
 
 f64 to_linear(u32 code) { return body::srgb_to_linear(code / 255.0); }
+
+struct decode_table {
+    const body::srgb_tables* tables;
+    [[nodiscard]] f32 decode(u32 i) const { return tables->decode[i]; }
+};
 
 }  // namespace
 
@@ -59,6 +64,44 @@ TEST_CASE("A texel of the next level is the mean in linear light, weighted by ar
                 CHECK(to_linear(code) == Approx(sum / 3600).margin(0.012));
             }
         }
+    }
+}
+
+TEST_CASE(
+    "A colour between texels and levels is their mean in linear light, and a number that of the codes") {
+    constexpr body::srgb_tables srgb = body::make_srgb_tables();
+    const decode_table tables{&srgb};
+    body::map_texels half{};
+    half.fine = {0x00000000U, 0xffffffffU, 0x00000000U, 0xffffffffU, 128, 0};
+    CHECK(body::light_in(tables, half).x == 0.5F);
+    CHECK(body::number_in(half, 0) == 510);
+    std::mt19937 random(7);
+    for (int i = 0; i < 2000; ++i) {
+        body::map_texels t{};
+        for (body::texel_square* s : {&t.fine, &t.coarse}) {
+            for (u32* texel : {&s->t00, &s->t10, &s->t01, &s->t11}) *texel = static_cast<u32>(random());
+            s->fraction_x = random() % 256, s->fraction_y = random() % 256;
+        }
+        t.coarse_weight = random() % 256;
+        const auto mean = [&](u32 shift, const auto& value) {
+            const auto mix = [](f64 a, f64 b, u32 weight) { return a + (b - a) * weight / 256.0; };
+            const auto of_level = [&](const body::texel_square& s) {
+                const auto at = [&](u32 texel) { return value(texel >> shift & 255U); };
+                return mix(mix(at(s.t00), at(s.t10), s.fraction_x), mix(at(s.t01), at(s.t11), s.fraction_x),
+                           s.fraction_y);
+            };
+            return mix(of_level(t.fine), of_level(t.coarse), t.coarse_weight);
+        };
+        const body::vec3 light = body::light_in(tables, t);
+        REQUIRE(light.x == Approx(mean(0, to_linear)).margin(1e-6));
+        REQUIRE(light.y == Approx(mean(8, to_linear)).margin(1e-6));
+        REQUIRE(light.z == Approx(mean(16, to_linear)).margin(1e-6));
+        for (u32 k = 0; k < 4; ++k)
+            REQUIRE(body::number_in(t, k) ==
+                    Approx(4 * mean(8 * k, [](u32 code) { return f64(code); })).margin(1.01));
+        // A texture of one colour has exactly this colour.
+        for (body::texel_square* s : {&t.fine, &t.coarse}) s->t00 = s->t10 = s->t01 = s->t11 = t.fine.t00;
+        REQUIRE(body::light_in(tables, t).x == tables.decode(4 * (t.fine.t00 & 255U)));
     }
 }
 

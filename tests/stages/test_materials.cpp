@@ -171,6 +171,23 @@ TEST_CASE("emission has its strength and its texture, and an unlit material is e
     CHECK(unlit.left().emission.z == 0.0F);
 }
 
+TEST_CASE("colours of textures are interpolated in linear light, and numbers as they are stored") {
+    gltf_builder b = square_with({});
+    const std::size_t map = add_texture(b, {0x000000ff, 0xffffffff});
+    b.root["samplers"][0].erase("magFilter");
+    b.root["materials"][0] = {
+        {"pbrMetallicRoughness",
+         {{"baseColorTexture", {{"index", map}}}, {"metallicRoughnessTexture", {{"index", map}}}}},
+        {"emissiveFactor", {1.0, 1.0, 1.0}},
+        {"emissiveTexture", {{"index", map}}}};
+    // The middle of the square lies between the two texels.
+    const gbuffer g(b);
+    const pixel before = g.at(width / 2 - 1, height / 2), after = g.at(width / 2, height / 2);
+    CHECK(near((before.emission.x + after.emission.x) / 2, 0.5F));
+    CHECK(std::abs(static_cast<int>(before.code(0) + after.code(0)) / 2 - 188) < 4);
+    CHECK(std::abs(static_cast<int>(before.number(0) + after.number(0)) / 2 - 128) < 4);
+}
+
 TEST_CASE("vertex colours multiply the base colour in linear light") {
     gltf_builder b = square_with({{"pbrMetallicRoughness", {{"baseColorFactor", {0.5, 1.0, 1.0, 1.0}}}}});
     b.primitive()["attributes"]["COLOR_0"] =
