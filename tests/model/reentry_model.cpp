@@ -10,6 +10,8 @@ namespace carousel::model {
 namespace {
 
 constexpr int rings = 2, window = 2, most_frames = 4;
+constexpr int middle = 1;         // it fills ring 1, and may have a state
+constexpr int of_states = rings;  // the number of its ring of states
 
 enum class copy_is : i8 { absent, filling, whole, committed, ready };
 enum class lease_is : i8 { wait, leased, done };
@@ -25,6 +27,9 @@ struct reentry_state {
     std::array<std::array<lease_is, most_frames>, rings> taken{};
     std::array<lease_is, most_frames> sink{};
     std::array<i8, rings> tail{};
+    std::array<copy, most_frames> states{};
+    i8 states_tail = 0;
+    i8 first = 0;  ///< the first frame of the block
     i8 delivered = 0, rebuilds = 0;
     i8 wrong = 0, repeated = 0, lost = 0, reused = 0, excess = 0;
     i8 written = 0;  ///< frames that the program at the source has committed
@@ -45,6 +50,7 @@ public:
             for (int k = 0; k < rings; ++k) maker_steps(s, k);
             sink_steps(s);
             for (int k = 0; k < rings; ++k) sweep(s, k);
+            if (c_.state) sweep_states(s);
             const std::size_t steps = next_.size();
             if (s.rebuilds < c_.rebuilds) rebuilds(s);
             for (std::size_t n = 0; n < next_.size(); ++n) {
@@ -90,13 +96,18 @@ private:
         const auto in_progress = std::count(s.taken[k].begin(), s.taken[k].end(), lease_is::leased);
         const auto most = k == 0 && c_.made_once ? 1 : 2;  // a program has one frame at a time
         if (chosen < c_.frames && in_progress < most && chosen < s.tail[k] + window &&
-            (k == 0 || s.made[k - 1][chosen].at == copy_is::ready))
+            (k == 0 || s.made[k - 1][chosen].at == copy_is::ready) && (k != middle || can_begin(s, chosen)))
             add(s, name("lease", k, chosen), [&](reentry_state& t) {
                 t.taken[k][chosen] = lease_is::leased;
                 if (k > 0 && t.made[k - 1][chosen].wrong != 0) t.wrong = 1;
                 if (t.made[k][chosen].at != copy_is::absent || chosen < t.tail[k]) t.repeated = 1;
                 const bool tombstone = k > 0 && t.made[k - 1][chosen].tombstone != 0;
                 t.made[k][chosen] = {copy_is::filling, tombstone ? i8{1} : i8{0}, 1};
+                if (k != middle || !c_.state) return;
+                t.states[chosen] = {copy_is::filling, 0, 1};
+                const copy before = chosen > 0 ? t.states[chosen - 1] : copy{};
+                const bool whole = before.wrong == 0 || before.at < copy_is::committed;
+                if (chosen > 0 && (before.at == copy_is::absent || !whole)) t.wrong = 1;
             });
         for (int n = 0; n < c_.frames; ++n) {
             if (s.taken[k][n] != lease_is::leased) continue;
@@ -112,11 +123,19 @@ private:
                     next = copy_is::ready;
                     break;
                 default:  // READY, or freed already
+                    if (k == middle && c_.state && s.states[n].at == copy_is::committed) {
+                        add(s, name("ready", of_states, n),
+                            [&](reentry_state& t) { t.states[n].at = copy_is::ready; });
+                        continue;
+                    }
                     add(s, name("done", k, n), [&](reentry_state& t) { t.taken[k][n] = lease_is::done; });
                     continue;
             }
+            if (next == copy_is::committed && k == middle && !is_next(s, n)) continue;
             add(s, name("step", k, n), [&](reentry_state& t) {
                 t.made[k][n].at = next;
+                if (k == middle && c_.state && next != copy_is::ready)
+                    t.states[n] = {next, 0, next == copy_is::committed ? i8{0} : i8{1}};
                 if (next != copy_is::committed) return;
                 t.made[k][n].wrong = 0;
                 if (k != 0 || !c_.made_once) return;
@@ -124,6 +143,21 @@ private:
                 t.written = static_cast<i8>(std::max<int>(t.written, n + 1));
             });
         }
+    }
+
+    [[nodiscard]] bool can_begin(const reentry_state& s, int n) const {
+        return !c_.state || n == s.first || (n > 0 && s.states[n - 1].at != copy_is::absent);
+    }
+    /// A stage with a state commits in order.
+    [[nodiscard]] bool is_next(const reentry_state& s, int n) const {
+        return !c_.state || n == 0 || s.taken[middle][n - 1] == lease_is::done;
+    }
+    void sweep_states(const reentry_state& s) {
+        if (s.states_tail < c_.frames && s.states[s.states_tail].at == copy_is::ready)
+            add(s, name("tail", of_states, s.states_tail), [&](reentry_state& t) { ++t.states_tail; });
+        for (int n = 0; n + 1 < s.states_tail; ++n)
+            if (s.states[n].at == copy_is::ready)
+                add(s, name("free", of_states, n), [&](reentry_state& t) { t.states[n] = {}; });
     }
 
     void sink_steps(const reentry_state& s) {
@@ -164,6 +198,10 @@ private:
                     add(s, name("rebuild-without", k, n), [&](reentry_state& t) { rebuild(t, k, n); });
     }
 
+    static copy& copy_of(reentry_state& s, int ring, int n) {
+        return ring == of_states ? s.states[n] : s.made[ring][n];
+    }
+
     // Without tails, leases and numbers of the old words: these may be the damage.
     void rebuild(reentry_state& t, int bad_ring, int bad_frame) {
         ++t.rebuilds;
@@ -171,9 +209,9 @@ private:
         if (c_.made_once)
             for (int n = 0; n < c_.frames; ++n)
                 if (t.made[0][n].at == copy_is::committed) t.made[0][n].at = copy_is::ready;
-        if (bad_ring >= 0) t.made[bad_ring][bad_frame].wrong = 1;
+        if (bad_ring >= 0) copy_of(t, bad_ring, bad_frame).wrong = 1;
         const auto enters = [&](int k, int n) {
-            const copy_is at = t.made[k][n].at;
+            const copy_is at = copy_of(t, k, n).at;
             if (at != copy_is::ready && (c_.ready_slots_only || at != copy_is::whole)) return false;
             return !c_.proof || k != bad_ring || n != bad_frame;
         };
@@ -189,7 +227,21 @@ private:
         for (int k = rings - 1; k >= 0; --k) {
             int n = done[k + 1];
             while (n < std::min(c_.frames, done[k + 1] + window) && (enters(k, n) || is_lost(k, n))) ++n;
+            // A stage with a state falls to the newest state that is proved; the sink may get frames again.
+            if (k == middle && c_.state && c_.state_proved)
+                while (n > 0 && !enters(of_states, n - 1)) --n;
             done[k] = n;
+            done[k + 1] = std::min(done[k + 1], n);
+        }
+        t.delivered = static_cast<i8>(std::min<int>(t.delivered, done[rings]));
+        if (c_.state) {
+            t.first = t.delivered;
+            t.states_tail = static_cast<i8>(done[middle]);
+            for (int n = 0; n < c_.frames; ++n)
+                if (n + 1 == done[middle] && c_.state_enters && enters(of_states, n))
+                    t.states[n].at = copy_is::ready;
+                else
+                    t.states[n] = {};
         }
         u64 entered = 0;
         for (int k = 0; k < rings; ++k) {

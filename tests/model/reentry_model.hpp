@@ -6,8 +6,8 @@
 //
 // A job's steps are: lease and FILL in one step (no process is between them after a rebuild), work,
 // COMMITTED, READY, inputs DONE. WHOLE means that the status word shows READY, although host work of the
-// frame may follow until COMMITTED. Each ring has one reader; tests/ring/test_reentry.cpp has forks and
-// joins.
+// frame may follow until COMMITTED. A frame becomes READY in its ring before its state does. Each ring has
+// one reader; tests/ring/test_reentry.cpp has forks and joins.
 
 #include <string>
 #include <vector>
@@ -25,6 +25,10 @@ struct reentry_setup {
     /// The source is a program, which writes each number once: a frame that is lost keeps its place.
     bool made_once = false;
     bool keeps_place = true;  ///< with made_once: a lost frame enters as a tombstone
+    /// The stage has a ring of states: each frame needs the state before it, and is committed after that.
+    bool state = false;
+    bool state_proved = true;  ///< with state: the stage continues only after a state that memory proves
+    bool state_enters = true;  ///< with state: that state enters the words, below the tail
     int frames = 3, rebuilds = 2;
 };
 

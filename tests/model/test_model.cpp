@@ -9,9 +9,9 @@
 // lease; sources whose numbers are leased words, over several laps; the end in two phases; frames that kill,
 // and tombstone frames; which process may take a seat (seat_model.hpp); which parameters a frame has
 // (parameter_model.hpp); what a header contains (header_model.hpp); the state of a stage (state_model.hpp);
-// which frames enter the words of a rebuild (reentry_model.hpp); a bit that flips in any word
-// (rules_damage.cpp), which its parity shows and the supervisor repairs: the reasoning of the repair is left
-// out, it finds the original value.
+// which frames enter the words of a rebuild (reentry_model.hpp); checkpoints (checkpoint_model.hpp); a bit
+// that flips in any word (rules_damage.cpp), which its parity shows and the supervisor repairs: the reasoning
+// of the repair is left out, it finds the original value.
 //
 // Safety, in every state: nothing is read while it is incomplete or overwritten while it is leased (TORN), no
 // frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one finds
@@ -28,6 +28,7 @@
 // Each clause that a test leaves out and each seeded bug is a switch in setup.hpp. carousel-model-check runs
 // any set-up by name.
 
+#include "checkpoint_model.hpp"
 #include "header_model.hpp"
 #include "parameter_model.hpp"
 #include "reentry_model.hpp"
@@ -248,9 +249,35 @@ TEST_CASE("each condition on a frame that enters the words of a rebuild is neede
     CHECK_FALSE(explore_reentry({.slowest_reader = false}).sound());
 }
 
+TEST_CASE("a stage with a state continues after a rebuild only from the state before its frame") {
+    const reentry_result r = explore_reentry({.state = true, .rebuilds = 1});
+    INFO(r.states << " states");
+    CHECK(r.sound());
+    CHECK(r.entered == 3);
+    CHECK(explore_reentry({.proof = false, .state = true, .rebuilds = 1}).wrong);
+    CHECK(explore_reentry({.state = true, .state_proved = false, .rebuilds = 1}).wrong);
+    CHECK_FALSE(explore_reentry({.state = true, .state_enters = false, .rebuilds = 1}).sound());
+}
+
 TEST_CASE("a program's frame that a rebuild cannot prove keeps its place, and no number is written twice") {
     const reentry_result r = explore_reentry({.made_once = true});
     INFO(r.states << " states");
     CHECK(r.sound());
     CHECK(explore_reentry({.made_once = true, .keeps_place = false}).reused);
+}
+
+TEST_CASE("a run without its memory continues from a checkpoint, with every state and every frame") {
+    const checkpoint_result r = explore_checkpoints({});
+    INFO(r.states << " states");
+    CHECK(r.sound());
+    CHECK(r.restarts_from == 4);
+}
+
+TEST_CASE("each rule of checkpoints is needed") {
+    CHECK(explore_checkpoints({.after_commit = false}).wrong);
+    CHECK(explore_checkpoints({.whole_files = false}).wrong);
+    CHECK(explore_checkpoints({.all_stages = false}).wrong);
+    CHECK(explore_checkpoints({.delivered = false}).lost);
+    CHECK(explore_checkpoints({.begins_clean = false}).wrong);
+    CHECK(explore_checkpoints({.list_first = false}).wrong);
 }

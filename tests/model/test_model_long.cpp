@@ -1,6 +1,7 @@
 // The larger set-ups: the same properties with more frames, groups, incarnations and jobs in flight. Up to 4
 // GiB, minutes.
 
+#include "reentry_model.hpp"
 #include "test_support.hpp"
 
 using namespace carousel::model;
@@ -19,3 +20,7 @@ TEST_CASE("sizes that are too small for two jobs in flight are detected") {
 TEST_CASE("the large pipelines hold") { check_entries(pipeline_entries(), effort::lengthy, true); }
 
 TEST_CASE("the large forks hold") { check_entries(output_entries(), effort::lengthy, true); }
+
+TEST_CASE("states enter the words of two rebuilds in a row") {
+    CHECK(explore_reentry({.state = true, .rebuilds = 2}).sound());
+}
