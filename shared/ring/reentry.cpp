@@ -33,6 +33,21 @@ void for_each_output(const shm::stage_block& s, F&& fn) {
         if (s.output_link[o] < shm::max_links) fn(s.output_link[o]);
 }
 
+bool has_state(const shm::stage_block& s) noexcept {
+    return s.outputs > 0 && (s.flags & shm::stage_flag::state) != 0;
+}
+
+/// A stage's ring of states is its last output.
+u32 ring_of_states(const shm::stage_block& s) noexcept {
+    const u32 link = s.output_link[count_of(s.outputs, shm::max_outputs) - 1];
+    return link < shm::max_links ? link : shm::max_links - 1;
+}
+
+bool is_ring_of_states(const shm::control_block& made, u32 link) noexcept {
+    const shm::stage_block& s = made.stage[count_of(made.link[link].stage, shm::max_stages - 1)];
+    return has_state(s) && ring_of_states(s) == link;
+}
+
 /// The number of the frame that the slot proves; no_number: it proves none.
 u64 proved_number(const shm::control_block& old, const shm::control_block& made, u32 link, u32 slot,
                   const status_reader& status) {
@@ -51,7 +66,8 @@ u64 proved_number(const shm::control_block& old, const shm::control_block& made,
     if (h.maker_seat >= count_of(made.seats, shm::max_seats) ||
         made.seat[h.maker_seat].stage != made.link[link].stage)
         return shm::no_number;
-    if (h.meta.is_tombstone()) return number;  // no process reads the memory of its slot
+    // No process reads the memory of a tombstone's slot, unless it is the copy of a state.
+    if (h.meta.is_tombstone() && !is_ring_of_states(made, link)) return number;
 #ifndef CAROUSEL_BUG_STATUS_IGNORED
     const std::optional<device::status_word> found = status(link, slot);
     const bool agrees = found && found->ring_sequence == number && found->epoch == h.epoch &&
@@ -117,8 +133,12 @@ public:
                 for_each_input(made_->stage[k], [&](u32 link, u32) {
                     if (!is_absent(k)) changed |= lower(k, done_[maker_of(link)]);
                 });
+                if (has_state(made_->stage[k]))
+                    changed |= lower(k, state_below(k, std::min(done_[k], made_below_[k])));
             }
         }
+        for (u32 k = 0; k < stages_; ++k)
+            if (has_state(made_->stage[k]) && !can_begin(k, done_[k])) kept.without_state = k;
         kept.done_below = done_;
         kept.unknown = unknown_;
         for (u32 k = 0; k < links_; ++k) {
@@ -126,6 +146,8 @@ public:
             kept.tail.push_back(std::min(slowest_reader(k).value_or(made_below), made_below));
             std::vector<u32>& slots = kept.slots.emplace_back();
             for (u64 n = kept.tail[k]; n < made_below; ++n) slots.push_back(slot_of(k, n));
+            const bool below = is_ring_of_states(*made_, k) && kept.tail[k] > limits_->origin;
+            kept.state.push_back(below ? slot_of(k, kept.tail[k] - 1) : shm::none);
         }
         return kept;
     }
@@ -151,6 +173,18 @@ private:
     [[nodiscard]] u32 slot_of(u32 link, u64 number) const {
         const auto at = proved_[link].find(number);
         return at == proved_[link].end() ? shm::none : at->second;
+    }
+    /// True if a stage with a state can begin this frame: the state before it is in memory.
+    [[nodiscard]] bool can_begin(u32 stage, u64 number) const {
+#ifdef CAROUSEL_BUG_STATE_ASSUMED
+        return number > 0 || stage < stages_;  // seeded bug: a frame begins without the state before it
+#endif
+        return number == limits_->origin || proved_[ring_of_states(made_->stage[stage])].contains(number - 1);
+    }
+    /// The last frame up to `at` that a stage with a state can begin; `first`: there is none.
+    [[nodiscard]] u64 state_below(u32 stage, u64 at) const {
+        while (at > limits_->first && !can_begin(stage, at)) --at;
+        return at;
     }
     bool lower(u32 stage, u64 to) noexcept {
         if (to >= done_[stage]) return false;
@@ -242,23 +276,42 @@ private:
                made_below_[maker_of(link)] <= number + made_->link[link].window;
     }
     [[nodiscard]] bool can_make(u32 stage, u64 number) const {
-        bool can = made_->stage[stage].inputs > 0 || !is_made_once(stage);
-        for_each_input(made_->stage[stage], [&](u32 link, u32) {
-            can = can && (is_held(link, number) || can_make(maker_of(link), number));
-        });
-        return can;
+        if (!has_state(made_->stage[stage])) return has_inputs_for(stage, number);
+        for (u64 at = number; has_inputs_for(stage, at); --at) {
+            if (can_begin(stage, at)) return true;
+            if (at <= limits_->first) return false;
+        }
+        return false;
     }
-    /// The number below which the sources of this stage that cannot make a frame again have made every frame.
+    [[nodiscard]] bool has_inputs_for(u32 stage, u64 number) const {
+        bool has = made_->stage[stage].inputs > 0 || !is_made_once(stage);
+        for_each_input(made_->stage[stage], [&](u32 link, u32) {
+            has = has && (is_held(link, number) || can_make(maker_of(link), number));
+        });
+        return has;
+    }
+    /// True if this stage, or one downstream of it, has a state after this frame and none from which it could
+    /// make the frame again.
+    [[nodiscard]] bool is_fixed(u32 stage, u64 number) const {
+        for (u32 k = 0; k < stages_; ++k) {
+            if (!has_state(made_->stage[k]) || !is_upstream(stage, k)) continue;
+            if (number < state_below(k, made_below_[k]) && !can_begin(k, state_below(k, number))) return true;
+        }
+        return false;
+    }
+    /// The number below which this stage, or one upstream of it, has made every frame and may be unable to
+    /// make it again: a program, or a stage with a state.
     [[nodiscard]] u64 made_once_below(u32 stage) const {
-        if (made_->stage[stage].inputs == 0) return is_made_once(stage) ? made_below_[stage] : 0;
-        u64 below = 0;
+        const bool once = is_made_once(stage) || has_state(made_->stage[stage]);
+        u64 below = once ? made_below_[stage] : 0;
         for_each_input(made_->stage[stage],
                        [&](u32 link, u32) { below = std::max(below, made_once_below(maker_of(link))); });
         return below;
     }
     [[nodiscard]] bool is_lost(u32 stage, u32 link, u64 number) const {
 #ifndef CAROUSEL_BUG_LOST_AGAIN
-        return number < made_once_below(stage) && !proved_[link].contains(number) && !can_make(stage, number);
+        if (proved_[link].contains(number)) return false;
+        return is_fixed(stage, number) || (number < made_once_below(stage) && !can_make(stage, number));
 #else
         return number < made_once_below(stage) && can_make(stage, number) &&
                link > links_;  // seeded bug: a number that a program has used is used again
@@ -283,10 +336,11 @@ private:
 };
 
 /// A slot of the new block that holds no frame and is not in `kept`.
-u32 spare_slot(const shm::link_block& l, const std::vector<u32>& kept) {
+u32 spare_slot(const shm::link_block& l, const kept_frames& kept, u32 link) {
+    const std::vector<u32>& slots = kept.slots[link];
     for (u32 k = 0; k < count_of(l.slots, shm::max_slots); ++k)
-        if (slot_word::of(load(l.slot[k])).state == slot_state::free &&
-            std::find(kept.begin(), kept.end(), k) == kept.end())
+        if (slot_word::of(load(l.slot[k])).state == slot_state::free && k != kept.state[link] &&
+            std::find(slots.begin(), slots.end(), k) == slots.end())
             return k;
     return shm::none;
 }
@@ -308,6 +362,41 @@ void write_tombstone(shm::control_block& fresh, u32 link, u32 slot, u64 number, 
     h.maker_seat = fresh.stage[stage].first_seat;
     h.epoch = fresh.seat[h.maker_seat].first_epoch;
     seal(h, fresh.parameters.bytes);
+}
+
+/// Makes one frame READY in the new block; `from`: its slot in the old block, or shm::none for a lost frame.
+void enter_frame(shm::control_block& fresh, const shm::control_block& old, const kept_frames& kept, u32 link,
+                 u64 number, u32 from, u64 now) {
+    shm::link_block& l = fresh.link[link];
+    const u32 job = fresh.seat[fresh.stage[l.stage].first_seat].first_job;
+    // READY names the job that made the frame: a version that no job of this block has ever had
+    const u64 version = job_word::of(load(fresh.job[job])).version - 1;
+    const bool lost = from == shm::none;
+    const u32 slot = lost ? spare_slot(l, kept, link) : from;
+    if (slot == shm::none)
+        throw shm_error(fmt::format("the ring {} has no buffer for the place of a lost frame", l.name));
+    const u32 generation = slot_word::of(load(l.slot[slot])).generation;
+    if (lost)
+        write_tombstone(fresh, link, slot, number, now);
+    else
+        std::memcpy(static_cast<void*>(&fresh.frames[link].header[slot]),
+                    static_cast<const void*>(&old.frames[link].header[slot]), sizeof(shm::frame_header));
+    l.committed_ns[slot].store(lost ? now : load(old.link[link].committed_ns[slot]),
+                               std::memory_order_relaxed);
+    l.slot[slot].store(
+        slot_word{generation, job, static_cast<u32>(version & version_mask), slot_state::ready}.pack(),
+        std::memory_order_relaxed);
+    for (u32 s = 0; s < kept.done_below.size(); ++s)
+        for_each_input(fresh.stage[s], [&](u32 input, u32 group) {
+            if (input != link || number >= kept.done_below[s]) return;
+#ifndef CAROUSEL_BUG_READ_AGAIN
+            // a stage with `every` has taken only its own frames
+            const bool had = link_ref(fresh, link).takes(group, number);
+            const lease_state passed = had ? lease_state::done : lease_state::skipped;
+            l.group[slot][group].store(lease_word{generation, 0, 0, 0, passed}.pack(),
+                                       std::memory_order_relaxed);
+#endif  // seeded bug: a reader gets a frame that it has passed on already
+        });
 }
 
 }  // namespace
@@ -337,43 +426,15 @@ void enter_frames(shm::control_block& fresh, const shm::control_block& old, cons
     if (kept.done_below.empty()) return;
     for (u32 k = 0; k < kept.tail.size(); ++k) {
         shm::link_block& l = fresh.link[k];
-        const u32 job = fresh.seat[fresh.stage[l.stage].first_seat].first_job;
-        // READY names the job that made the frame: a version that no job of this block has ever had
-        const u64 version = job_word::of(load(fresh.job[job])).version - 1;
         l.tail.store(kept.tail[k], std::memory_order_relaxed);
         l.committed.store(kept.tail[k] + kept.slots[k].size() - fresh.first_ring_sequence,
                           std::memory_order_relaxed);
-        for (u64 n = 0; n < kept.slots[k].size(); ++n) {
-            const bool lost = kept.slots[k][n] == shm::none;
-            const u32 slot = lost ? spare_slot(l, kept.slots[k]) : kept.slots[k][n];
-            if (slot == shm::none)
-                throw shm_error(
-                    fmt::format("the ring {} has no buffer for the place of a lost frame", l.name));
-            const u32 generation = slot_word::of(load(l.slot[slot])).generation;
-            if (lost)
-                write_tombstone(fresh, k, slot, kept.tail[k] + n, now);
-            else
-                std::memcpy(static_cast<void*>(&fresh.frames[k].header[slot]),
-                            static_cast<const void*>(&old.frames[k].header[slot]), sizeof(shm::frame_header));
-            l.committed_ns[slot].store(lost ? now : load(old.link[k].committed_ns[slot]),
-                                       std::memory_order_relaxed);
-            l.slot[slot].store(
-                slot_word{generation, job, static_cast<u32>(version & version_mask), slot_state::ready}
-                    .pack(),
-                std::memory_order_relaxed);
-            for (u32 s = 0; s < kept.done_below.size(); ++s)
-                for_each_input(fresh.stage[s], [&](u32 input, u32 group) {
-                    const u64 number = kept.tail[k] + n;
-                    if (input != k || number >= kept.done_below[s]) return;
-#ifndef CAROUSEL_BUG_READ_AGAIN
-                    // a stage with `every` has taken only its own frames
-                    const bool had = link_ref(fresh, k).takes(group, number);
-                    const lease_state passed = had ? lease_state::done : lease_state::skipped;
-                    l.group[slot][group].store(lease_word{generation, 0, 0, 0, passed}.pack(),
-                                               std::memory_order_relaxed);
-#endif  // seeded bug: a reader gets a frame that it has passed on already
-                });
-        }
+        for (u64 n = 0; n < kept.slots[k].size(); ++n)
+            enter_frame(fresh, old, kept, k, kept.tail[k] + n, kept.slots[k][n], now);
+#ifndef CAROUSEL_BUG_STATE_LEFT_OUT
+        if (kept.state[k] != shm::none)
+            enter_frame(fresh, old, kept, k, kept.tail[k] - 1, kept.state[k], now);
+#endif  // seeded bug: the state below the tail is gone
     }
 #ifndef CAROUSEL_BUG_NUMBERS_AGAIN
     // P1 for the numbers that are done: a change applies from the horizon on, and these frames have their

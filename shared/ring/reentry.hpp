@@ -24,6 +24,11 @@
 // frame is made if the source's ring, or one downstream of it, proves that frame or a later one, if a sink
 // has delivered it, or if a READY slot without proof carries its number directly after these.
 //
+// A stage with a state continues only where its ring of states proves the state before its position; that
+// state enters below the tail. A frame of its rings that nothing proves is made again only if the state
+// before it is in memory, and is otherwise lost, as a frame of a program is. If no state from `first` on is
+// proved, no position of the stage is valid (`kept_frames::without_state`).
+//
 // The epochs of the new block begin above those of the headers that enter and of all processes of the old
 // block (epoch_above), so a status word of the old block never equals that of a new frame.
 
@@ -51,6 +56,7 @@ struct reentry_limits {
     /// By stage: the frame after the last one that this sink has delivered. A sink may wait for a frame that
     /// no source has begun, so `delivered_below` may be higher. Empty: `delivered_below`.
     std::vector<u64> recorded_below = {};
+    u64 origin = 0;  ///< the frame of the run that has no state before it
 };
 
 struct kept_frames {
@@ -58,6 +64,8 @@ struct kept_frames {
     std::vector<u64> tail;        ///< by link
     /// by link: the slots of the frames from the tail on; shm::none: the frame is lost
     std::vector<std::vector<u32>> slots;
+    std::vector<u32> state;  ///< by link: the slot of the state below the tail; shm::none: there is none
+    u32 without_state = shm::none;  ///< the stage whose state is not in memory: nothing may enter
     /// by link: a slot may have held a frame that cannot be made again, and whose number is not known
     std::vector<bool> unknown;
     [[nodiscard]] u64 count() const noexcept;     ///< frames that are kept, over all rings

@@ -10,6 +10,7 @@
 #include "ring/check/block_check.hpp"
 #include "ring/reentry.hpp"
 #include "seated.hpp"
+#include "shm/sink.hpp"
 
 namespace carousel::test {
 namespace {
@@ -38,6 +39,13 @@ public:
     explicit reentry_run(const reentry_options& o) : o_(o), random_(o.seed) {
         o_.plan.end = o.frames;
         if (o.made_once) o_.plan.stages[0].in_flight = 1;  // a program has one frame at a time
+        if (o.state) {
+            ring::stage_plan& middle = o_.plan.stages[1];
+            middle.instances = 1;
+            middle.more.push_back({"middle.state", 0, 256});
+            middle.state = true;
+        }
+        if (o.sink_state) o_.plan.stages[2].has_output = o_.plan.stages[2].state = true;
         begin_block(0);
     }
 
@@ -56,12 +64,12 @@ public:
                 step(processes_[random_() % processes_.size()]);
             }
             idle = moves_ == before ? idle + 1 : 0;
-            if (!out_.finding.empty()) break;
+            if (!out_.finding.empty() || out_.ended) break;
         }
         for (const auto& [stage, frames] : delivered_) {
             const std::set<u64> each(frames.begin(), frames.end());
             out_.repeated += frames.size() - each.size();
-            if (!out_.stuck) out_.lost += o_.frames - each.size();
+            if (!out_.stuck && !out_.ended) out_.lost += o_.frames - each.size();
         }
         out_.reported = reported_.size();
         return out_;
@@ -84,7 +92,7 @@ private:
         for (u32 k = 0; k < c().seats; ++k) {
             processes_.push_back({block_->sit(k), {}});
             const u32 stage = c().seat[k].stage;
-            if (c().stage[stage].outputs == 0) delivered_[stage];
+            if (shm::is_sink(c().stage[stage])) delivered_[stage];
         }
     }
 
@@ -93,7 +101,11 @@ private:
         const shm::stage_block& s = c().stage[c().seat[p.at.incarnation.seat].stage];
         if (p.jobs.size() < s.in_flight && random_() % 2 == 0) {
             ring::job j;
-            if (w.begin(j, static_cast<u32>(p.jobs.size())) != ring::outcome::ok) return;
+            if (w.begin(j, static_cast<u32>(p.jobs.size())) != ring::outcome::ok) {
+                // no reader sweeps a ring of states
+                if (w.has_state()) moves_ += w.output(w.outputs() - 1).sweep() ? 1 : 0;
+                return;
+            }
             ++moves_;
             for (u32 i = 0; i < j.inputs && !j.is_tombstone(); ++i)
                 out_.torn += content_[{s.input_link[i], j.input[i].index}] != j.ring_sequence ? 1 : 0;
@@ -108,8 +120,8 @@ private:
             for (u32 k = 0; k < s.inputs; ++k) moves_ += ring::link_ref(c(), s.input_link[k]).sweep() ? 1 : 0;
             return;
         }
-        // Sinks commit in order, as their runner does; any other stage in any order.
-        const u64 n = s.outputs == 0 ? 0 : random_() % p.jobs.size();
+        // Sinks and stages with a state commit in order, as their runner does; any other stage in any order.
+        const u64 n = shm::is_sink(s) || w.has_state() ? 0 : random_() % p.jobs.size();
         under_way& u = p.jobs[n];
         ++moves_;
         switch (u.step++) {
@@ -122,8 +134,9 @@ private:
                 break;
             case 1:
                 for_outputs(w, u.j, [&](place at) { content_[at] = u.j.ring_sequence; });
+                if (w.has_state()) out_.torn += continues(w, u.j) ? 0 : 1;
                 if (!w.commit(u.j)) out_.finding = "a live worker is revoked";
-                if (s.outputs == 0) {
+                if (shm::is_sink(s)) {
                     delivered_[c().seat[p.at.incarnation.seat].stage].push_back(u.j.ring_sequence);
                     if (u.j.is_tombstone()) reported_.insert(u.j.ring_sequence);
                 }
@@ -136,6 +149,11 @@ private:
                 (void)w.complete(u.j);
                 p.jobs.erase(p.jobs.begin() + static_cast<std::ptrdiff_t>(n));
         }
+    }
+    /// True if the state before the frame is that of the frame before it, whole.
+    bool continues(ring::worker& w, const ring::job& j) {
+        if (!j.previous) return j.ring_sequence == 0;
+        return content_[{w.output(w.outputs() - 1).index(), j.previous.index}] == j.ring_sequence - 1;
     }
     /// The stage writes its payload in finish(), after the status word.
     static bool s_finishes(const shm::stage_block& s) {
@@ -221,14 +239,21 @@ private:
             limits.first = std::min(limits.first, lacking);
         }
         if (o_.made_once) limits.made_once = {true};
-        const u64 first = limits.first;
         const std::unique_ptr<bench> old = std::move(block_);
         o_.plan.first.epoch = ring::epoch_above(*old->c, *old->c);
-        begin_block(first);
-        const ring::kept_frames kept = ring::find_kept_frames(
-            *old->c, c(), limits, [&](u32 link, u32 slot) -> std::optional<device::status_word> {
-                return status_[{link, slot}];
-            });
+        ring::kept_frames kept;
+        for (;; --limits.first) {
+            begin_block(limits.first);
+            kept = ring::find_kept_frames(*old->c, c(), limits,
+                                          [&](u32 link, u32 slot) -> std::optional<device::status_word> {
+                                              return status_[{link, slot}];
+                                          });
+            if (kept.without_state == shm::none) break;
+            if (limits.first == 0 || o_.made_once) {
+                out_.ended = true;
+                return;
+            }
+        }
         for (const unfenced_process& p : unfenced_) ring::enter_unfenced(c(), *old->c, p.incarnation);
         ring::enter_frames(c(), *old->c, kept, 1);
         for (auto& [stage, frames] : delivered_) {

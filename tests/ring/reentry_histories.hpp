@@ -23,6 +23,11 @@ struct reentry_options {
     /// The source is a program that no rebuild ends: it cannot make a frame again, its process may be alive
     /// and write into its buffer after the rebuild, and no sink may get a frame twice.
     bool made_once = false;
+    /// The middle has a state, which it may continue only from the state before its frame. If a rebuild finds
+    /// none, it delivers earlier frames again, or the run ends.
+    bool state = false;
+    /// The first sink has one, too; not with made_once, because the sink may get a frame again.
+    bool sink_state = false;
 };
 
 struct reentry_outcome {
@@ -31,6 +36,7 @@ struct reentry_outcome {
     u64 entered = 0;   ///< frames that entered, over all rebuilds and rings
     u64 made = 0;      ///< frames that sources have committed
     bool stuck = false;
+    bool ended = false;   ///< a rebuild has found no state
     std::string finding;  ///< of the audit, in a new block
     [[nodiscard]] bool sound() const { return lost + repeated + torn == 0 && !stuck && finding.empty(); }
 };

@@ -1,6 +1,8 @@
 // Frames that a rebuild keeps (ring/reentry.hpp).
 #include "ring/reentry.hpp"
 
+#include <set>
+
 #include "reentry_histories.hpp"
 #include "ring/header_check.hpp"
 #include "ring/parameter_box.hpp"
@@ -388,4 +390,164 @@ TEST_CASE("histories with rebuilds deliver each frame once, in any pipeline, wit
     CHECK(entered > 0);
     CHECK(reported > 0);
     CHECK(made >= frames);
+}
+
+namespace {
+
+/// source -> middle, which has a state -> sink: three frames are made, the middle has passed two on, the sink
+/// one.
+struct three_states {
+    static constexpr u32 states = 2;
+    static ring::plan plan() {
+        ring::plan p = chain_of_three();
+        p.stages[1].more = {{"middle.state", 0, 256}};
+        p.stages[1].state = true;
+        return p;
+    }
+    bench old, fresh;
+    std::set<std::pair<u32, u32>> damaged;
+    explicit three_states(const ring::plan& p = plan()) : old(p), fresh(p) {
+        seated source = old.sit(0), middle = old.sit(1), sink = old.sit(2);
+        for (u32 k = 0; k < 3; ++k) pass(*source.w);
+        pass(*middle.w);
+        const u32 slot = slot_of(states, 0);
+        shm::link_block& ring = old.c->link[states];
+        const u64 tail = ring.tail.load(), word = slot == shm::none ? 0 : ring.slot[slot].load();
+        pass(*middle.w);
+        pass(*sink.w);
+        // As if the middle had died before it swept its states: the older one is still there.
+        if (slot == shm::none) return;
+        ring.slot[slot].store(word);
+        old.c->frames[states].header[slot].ring_sequence.store(0);
+        ring.tail.store(tail);
+    }
+    [[nodiscard]] u32 slot_of(u32 link, u64 number) const {
+        for (u32 k = 0; k < old.c->link[link].slots; ++k)
+            if (old.slot(link, k).state == ring::slot_state::ready &&
+                old.c->frames[link].header[k].ring_sequence.load() == number)
+                return k;
+        return shm::none;
+    }
+    void damage(u32 link, u64 number) { damaged.insert({link, slot_of(link, number)}); }
+    kept_frames rebuild(u64 first = 1) {
+        kept_frames kept = ring::find_kept_frames(
+            *old.c, *fresh.c, {first, 10, {0, 0, first}, {}},
+            [&](u32 link, u32 slot) -> std::optional<device::status_word> {
+                if (damaged.contains({link, slot})) return std::nullopt;
+                const shm::frame_header& h = old.c->frames[link].header[slot];
+                return device::status_word{h.ring_sequence.load(), h.epoch,
+                                           static_cast<u32>(device::status_state::ready)};
+            });
+        if (kept.without_state == shm::none) ring::enter_frames(*fresh.c, *old.c, kept, 1);
+        return kept;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a stage with a state continues from its newest state, which enters below the tail") {
+    three_states run;
+    const u32 newest = run.slot_of(three_states::states, 1);
+    const kept_frames kept = run.rebuild();
+    CHECK(kept.done_below == std::vector<u64>{3, 2, 1});
+    CHECK(kept.tail == std::vector<u64>{2, 1, 2});
+    CHECK(kept.state == std::vector<u32>{shm::none, shm::none, newest});
+    CHECK(kept.without_state == shm::none);
+    const seated middle = run.fresh.sit(1);
+    ring::job j;
+    REQUIRE(middle.w->begin(j, 0) == ring::outcome::ok);
+    CHECK(j.ring_sequence == 2);
+    CHECK(j.previous.index == newest);
+    CHECK(j.previous_epoch == run.old.c->frames[three_states::states].header[newest].epoch);
+}
+
+TEST_CASE("a state that nothing proves is computed again from the one before it") {
+    three_states run;
+    SECTION("its status word differs") { run.damage(three_states::states, 1); }
+    SECTION("it is the copy of a tombstone, and its status word differs") {
+        const u32 slot = run.slot_of(three_states::states, 1);
+        shm::frame_header& h = run.old.c->frames[three_states::states].header[slot];
+        h.meta.tombstone_stage = 0;
+        ring::seal(h, run.old.c->parameters.bytes);
+        REQUIRE(h.meta.is_tombstone());
+        run.damage(three_states::states, 1);
+    }
+    SECTION("its frame has no proof, so both are made again") { run.damage(1, 1); }
+    const kept_frames kept = run.rebuild();
+    CHECK(kept.done_below == std::vector<u64>{1, 1, 1});
+    CHECK(kept.without_state == shm::none);
+    CHECK(kept.state[three_states::states] == run.slot_of(three_states::states, 0));
+    CHECK(kept.lost().empty());
+}
+
+TEST_CASE("a frame whose state is gone is lost alone, and the states after it continue") {
+    three_states run;
+    ring::link_ref(*run.old.c, three_states::states).sweep();
+    REQUIRE(run.slot_of(three_states::states, 0) == shm::none);
+    run.damage(1, 1);
+    const kept_frames kept = run.rebuild();
+    CHECK(kept.done_below == std::vector<u64>{3, 2, 1});
+    CHECK(kept.lost() == std::vector<u64>{1});
+}
+
+TEST_CASE("no frame enters if no state is in memory from which a stage could continue") {
+    three_states run;
+    run.damage(three_states::states, 1);
+    SECTION("none at all") {
+        run.damage(three_states::states, 0);
+        CHECK(run.rebuild().without_state == 1);
+        // unless the run begins there
+        CHECK(run.rebuild(0).without_state == shm::none);
+    }
+    SECTION("none after the frame that the sink lacks") { CHECK(run.rebuild(2).without_state == 1); }
+}
+
+TEST_CASE("a sink with a state gets the frame again whose state nothing proves") {
+    ring::plan p = chain_of_three();
+    p.stages[2].has_output = p.stages[2].state = true;
+    three_states run(p);
+    const u32 newest = run.slot_of(three_states::states, 0);
+    SECTION("its state is proved") {
+        const kept_frames kept = run.rebuild();
+        CHECK(kept.done_below == std::vector<u64>{3, 2, 1});
+        CHECK(kept.tail == std::vector<u64>{2, 1, 1});
+        CHECK(kept.state == std::vector<u32>{shm::none, shm::none, newest});
+        const seated sink = run.fresh.sit(2);
+        ring::job j;
+        REQUIRE(sink.w->begin(j, 0) == ring::outcome::ok);
+        CHECK(j.ring_sequence == 1);
+        CHECK(j.previous.index == newest);
+    }
+    SECTION("its state is damaged") {
+        run.damage(three_states::states, 0);
+        CHECK(run.rebuild().without_state == 2);
+        const kept_frames kept = run.rebuild(0);
+        CHECK(kept.without_state == shm::none);
+        CHECK(kept.done_below[2] == 0);
+    }
+}
+
+TEST_CASE("histories with rebuilds compute each state from the one before it") {
+    u64 entered = 0, ended = 0, reported = 0;
+    for (u64 seed = 1; seed <= seeds(90); ++seed) {
+        CAPTURE(seed);
+        reentry_options o;
+        o.plan = reentry_plan(seed);
+        o.seed = seed;
+        o.state = true;
+        o.damage = {seed % 2 == 0, seed % 4 == 1, seed % 3 == 0};
+        o.made_once = seed % 5 == 1;
+        o.sink_state = !o.made_once && seed % 4 > 1;
+        const reentry_outcome r = run_with_rebuilds(o);
+        INFO("lost " << r.lost << " repeated " << r.repeated << " torn " << r.torn << " stuck " << r.stuck
+                     << " " << r.finding);
+        REQUIRE(r.sound());
+        if (!o.damage.memory && !o.damage.headers) CHECK(r.reported + (r.ended ? 1 : 0) == 0);
+        reported += r.reported;
+        entered += r.entered, ended += r.ended ? 1 : 0;
+    }
+    INFO("entered " << entered << " reported " << reported << " ended " << ended);
+    CHECK(entered > 0);
+    CHECK(reported > 0);
+    CHECK((ended > 0 && ended < seeds(90) / 2));
 }

@@ -12,6 +12,7 @@ TEST_CASE("control: the seeded bug of re-entry shows in histories with rebuilds"
         o.seed = seed;
         o.damage = {seed % 2 == 0, seed % 4 == 1, seed % 3 == 0};
         o.made_once = seed % 2 == 1;
+        o.state = seed % 4 > 1;
         shown = !run_with_rebuilds(o).sound();
     }
     CHECK(shown);

@@ -1,7 +1,9 @@
 // A stage with state: its last ring holds a state per frame, and each state is computed from the one before.
 
 #include "core/errors.hpp"
+#include "ring/check/repair.hpp"
 #include "ring/header_check.hpp"
+#include "run_with_flips.hpp"
 #include "shm/sink.hpp"
 #include "tests/ring/seated.hpp"
 
@@ -208,4 +210,26 @@ TEST_CASE("state: a sink has its states in its only ring, and its frames leave t
     CHECK(b.c->link[1].tail.load() == 3);
     CHECK(b.slot(1, third.output[0].index).state == slot_state::ready);
     CHECK(b.slot(1, again.output[0].index).state == slot_state::free);
+}
+
+TEST_CASE("state: the tail of a ring of states is repaired after any bit flip") {
+    run_in_hand r(counting());
+    const seated source = r.sit(0), counter = r.sit(1);
+    shm::word& tail = r.b.c->link[state_link].tail.raw();
+    for (u32 frame = 0; frame < 3; ++frame) {
+        (void)pass(*source.w);
+        (void)pass(*counter.w);
+        if (frame == 1) link_ref(*r.b.c, state_link).sweep();
+        for (unsigned bit = 0; bit < 64; ++bit) {
+            INFO("frame " << frame << " bit " << bit);
+            const u64 truth = load(tail);
+            // Of two tails between which each frame is READY, the lower one is taken.
+            const auto value = r.flip(tail, bit);
+            REQUIRE(value);
+            r.write_back(*value);
+            CHECK(shm::tail_word::unpack(*value) <= shm::tail_word::unpack(truth));
+            CHECK(check_words(*r.b.c, *r.made, r.known).empty());
+            tail.store(truth);
+        }
+    }
 }

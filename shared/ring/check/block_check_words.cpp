@@ -201,8 +201,10 @@ private:
              maker.state == job_state::aborted))
             add(object,
                 fmt::format("is ready, but its job {} has not committed version {}", w.job, w.version));
-        if (ring_sequence < made_.first_ring_sequence ||
-            (ring_sequence >= t && ring_sequence - t >= m.window))
+        // A rebuild enters the state before the first frame.
+        const u64 first = made_.first_ring_sequence;
+        const u64 oldest = is_ring_of_states(k) && first > 0 ? first - 1 : first;
+        if (ring_sequence < oldest || (ring_sequence >= t && ring_sequence - t >= m.window))
             add(object + ": header.ring_sequence",
                 fmt::format("is {}, the ring is at {} with a window of {}", ring_sequence, t, m.window));
         else if (beyond_end(ring_sequence))
@@ -319,14 +321,20 @@ private:
         }
     }
 
-    // In a ring of states, the slot of T - 1 is not freed: the next state is computed from it.
+    [[nodiscard]] bool is_ring_of_states(u32 k) const {
+        const shm::stage_block& maker = made_.stage[std::min(made_.link[k].stage, shm::max_stages - 1)];
+        return (maker.flags & shm::stage_flag::state) != 0 && maker.outputs > 0 &&
+               maker.output_link[std::min(maker.outputs, shm::max_outputs) - 1] == k;
+    }
+
+    // In a ring of states, the slot of T - 1 is not freed: the next state is computed from it. A rebuild may
+    // enter without it a ring whose reader is slower, where the next state is there already.
     void state_below_tail(u32 k) {
         const shm::link_block& m = made_.link[k];
-        const shm::stage_block& maker = made_.stage[std::min(m.stage, shm::max_stages - 1)];
-        const bool of_states = (maker.flags & shm::stage_flag::state) != 0 && maker.outputs > 0 &&
-                               maker.output_link[std::min(maker.outputs, shm::max_outputs) - 1] == k;
         const u64 t = tail(k);
-        if (!of_states || t <= made_.first_ring_sequence || ready_slot(k, t - 1) != shm::none) return;
+        if (!is_ring_of_states(k) || t <= made_.first_ring_sequence || ready_slot(k, t - 1) != shm::none ||
+            ready_slot(k, t) != shm::none)
+            return;
         for (u32 n = 0; n < std::min(m.slots, shm::max_slots); ++n)
             if (!intact(load(c_.link[k].slot[n])) ||
                 c_.frames[k].header[n].ring_sequence.load(std::memory_order_relaxed) == shm::no_number)

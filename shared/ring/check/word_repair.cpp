@@ -80,11 +80,7 @@ private:
 
     /// Returns true if frame n has been committed into that ring, or is below its tail.
     [[nodiscard]] bool is_in(u32 link, u64 n) const {
-        if (n < load(copy_->link[link].tail)) return true;
-        for (u32 k = 0; k < std::min(made_.link[link].slots, shm::max_slots); ++k)
-            if (is_ready(*copy_, link, k) && load(copy_->frames[link].header[k].ring_sequence) == n)
-                return true;
-        return false;
+        return n < load(copy_->link[link].tail) || is_ready_frame(link, n);
     }
 
     // READY is set at one output after the other, always after COMMITTED, and DONE is set after the last
@@ -155,6 +151,21 @@ private:
                            [&](const known_process& p) { return p.seat == w.seat && p.epoch == w.epoch; });
     }
 
+    // No reader holds the tail of a ring without groups, as most rings of states are: between two sweeps it
+    // is anywhere up to the first frame that is not READY. A tail that is too low holds up frames, never
+    // frees.
+    [[nodiscard]] u64 swept(u32 link) const {
+        u64 t = load(copy_->link[link].tail);
+        while (is_ready_frame(link, t)) ++t;
+        return t;
+    }
+    [[nodiscard]] bool is_ready_frame(u32 link, u64 n) const {
+        for (u32 k = 0; k < std::min(made_.link[link].slots, shm::max_slots); ++k)
+            if (is_ready(*copy_, link, k) && load(copy_->frames[link].header[k].ring_sequence) == n)
+                return true;
+        return false;
+    }
+
     /// Two values with the same meaning are interchangeable.
     [[nodiscard]] u64 meaning(u64 value) const {
         switch (w_.at.kind) {
@@ -177,6 +188,8 @@ private:
                 const job_word w = job_word::of(value);
                 return w.state == job_state::idle ? u64{w.epoch} << 8U : value;
             }
+            case word_kind::tail:
+                return made_.link[w_.at.first].blocking > 0 ? value : swept(w_.at.first);
             case word_kind::group:
                 return group_word::of(value).state == group_state::absent ? 0 : value;
             case word_kind::asset:
@@ -186,8 +199,11 @@ private:
         }
     }
 
-    /// Returns true if, of two values with the same meaning, `value` has fewer attempts or joins recorded.
+    /// Returns true if, of two values with the same meaning, `value` is the lower tail, or has fewer attempts
+    /// or joins recorded.
     [[nodiscard]] bool is_plainer(u64 value, u64 than) const {
+        if (w_.at.kind == word_kind::tail)
+            return shm::tail_word::unpack(value) < shm::tail_word::unpack(than);
         if (w_.at.kind == word_kind::group) return group_word::of(value).joins < group_word::of(than).joins;
         if (w_.at.kind != word_kind::lease && w_.at.kind != word_kind::sequence) return false;
         return lease_word::of(value).attempts < lease_word::of(than).attempts;
