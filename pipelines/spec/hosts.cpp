@@ -111,12 +111,25 @@ std::string shown_host(const pipeline& p, const std::string& host) {
     return host.empty() ? coordinator_name(p) : host;
 }
 
+/// True if the stage's frames leave the run there: no stage reads more of it than its states.
+bool leave_there(const pipeline& p, const stage_spec& from) {
+    const auto k = static_cast<u32>(&from - p.stages.data());
+    return std::none_of(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) {
+        for (std::size_t i = 0; i < s.input_indices.size(); ++i)
+            if (s.input_indices[i] == k && s.input_outputs[i] != "state") return true;
+        for (std::size_t i = 0; i < s.sampled_indices.size(); ++i)
+            if (s.sampled_indices[i] == k && s.sampled_outputs[i] != "state") return true;
+        return false;
+    });
+}
+
 /// A frame counts as durable after each sink on that host has it, so at least one sink there must wait for
 /// every frame.
 bool has_sink(const pipeline& p, const std::vector<crossing>& all, const std::string& host) {
     return std::any_of(all.begin(), all.end(), [&](const crossing& c) { return c.from == host; }) ||
-           std::any_of(p.stages.begin(), p.stages.end(),
-                       [&](const stage_spec& s) { return s.host == host && !s.has_output && !s.latest(); });
+           std::any_of(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) {
+               return s.host == host && !s.latest() && leave_there(p, s);
+           });
 }
 
 /// Returns the durable hosts that receive frames of `host`, directly or through other durable hosts: `host`

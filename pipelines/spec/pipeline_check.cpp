@@ -327,6 +327,20 @@ void check_rings(const pipeline& p) {
                            "has at most {} frames and {} buffers; lower in_flight, instances or window",
                            s.name, window, slots, shm::max_window, shm::max_slots));
     }
+    for (const auto& [name, link] : p.links) {
+        const ring_name ring = ring_name_of(name);
+        if (ring.output.empty() || !link.window) continue;  // topology.cpp checks a derived window
+        const auto k = static_cast<u32>(p.find(ring.stage) - p.stages.data());
+        ring::stage_plan& maker = plan.stages[k];
+        maker.window = *link.window;
+        maker.state = ring.output == "state";
+        const u32 slots = ring::derived_slots(plan, k);
+        if (slots <= shm::max_slots) continue;
+        refuse(link.key_at.at("window"),
+               fmt::format("the ring \"{}\" needs {} buffers, but a ring has at most {}; lower in_flight, "
+                           "instances or window",
+                           name, slots, shm::max_slots));
+    }
 }
 
 }  // namespace

@@ -200,6 +200,10 @@ TEST_CASE("invalid link settings in a host's section are refused") {
     CHECK_THAT(refusal(stage("a", "") + stage("c", "\"a\"") +
                        stage("b", "\"a\"", on("x") + "\ngroup = \"latest\"") + host("x", at + durable)),
                contains("no sink there gets every frame"));
+    // A sink whose states are read is still one.
+    CHECK(refusal(stage("a", "") + stage("b", "\"a\"", on("x")) +
+                  stage("c", "\"b.state\"", on("x") + "\ngroup = \"latest\"") + host("x", at + durable))
+              .empty());
     const std::string back = two + stage("c", "\"b\"");
     CHECK(refusal(back + host("x", at + durable) + host("me", me)).empty());
     CHECK(refusal(back + host("x", at) + host("me", me + durable)).empty());

@@ -154,6 +154,9 @@ TEST_CASE("a ring that needs too many buffers is refused where its size is set")
                    contains("lower in_flight, instances or window"));
     CHECK_THAT(refusal(stage("a", "", "in_flight = 16\ninstances = 4") + stage("b", "\"a\"")),
                contains("p.toml:5:1: the output ring of \"a\""));
+    CHECK_THAT(
+        refusal(stage("a", "") + stage("b", "\"a\"", "in_flight = 16") + "[link.b.state]\nwindow = 48\n"),
+        contains("p.toml:12:1: the ring \"b.state\" needs"));
 }
 
 TEST_CASE("record = true adds one stage that reads these rings, and reports the place of an error") {
