@@ -29,14 +29,23 @@ namespace {
 
 using nlohmann::json;
 
+/// The run reads its checkpoints itself, when no earlier run of its name can write any more.
+bool is_first_checkpoint(const start_arguments& a, const pipeline& p) {
+    if (a.first != "checkpoint") return false;
+    if (p.checkpoint_every == 0)
+        throw config_error(fmt::format(
+            "--first checkpoint: {} makes no checkpoints: set checkpoint_every in [pipeline]", p.name));
+    return true;
+}
+
 /// Throws config_error if --first is not a frame number, or if it is not below the number of frames.
 u64 first_from(const start_arguments& a, const pipeline& p) {
-    if (a.first.empty()) return 0;
+    if (a.first.empty() || is_first_checkpoint(a, p)) return 0;
     const json value = value_from(a.first);
     constexpr number_range range{0, static_cast<f64>(max_frames), "frames"};
     if (!value.is_number_integer() || !range.contains(value.get<f64>()))
-        throw config_error(
-            fmt::format("--first {}: expected a frame number from 0 to {}", a.first, max_frames));
+        throw config_error(fmt::format("--first {}: expected a frame number from 0 to {}, or checkpoint",
+                                       a.first, max_frames));
     const u64 first = value.get<u64>();
     if (p.frames != 0 && first >= p.frames)
         throw config_error(
@@ -226,9 +235,11 @@ void add_start_options(const command_parts& p, start_arguments& a) {
     app.add_flag("--fresh", a.fresh,
                  "End a run of this name that has lost its supervisor instead of taking it over");
     app.add_option("--seconds", a.seconds, "End after S seconds, like Ctrl-C [0: never]")->type_name("S");
-    app.add_option("--first", a.first,
-                   "Begin with frame N, to continue a lost run that delivered all frames below N [0]")
-        ->type_name("N")
+    app.add_option(
+           "--first", a.first,
+           "Begin with frame N, to continue a lost run that delivered all frames below N, or at the newest "
+           "checkpoint [0]")
+        ->type_name("N|checkpoint")
         ->take_last();
     app.add_option("--http", a.http, "Serve a web UI of the run, e.g. 127.0.0.1:8080 or 8080")
         ->type_name("ADDR:PORT")
@@ -264,6 +275,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
     o.report_file = a.report;
     o.color = wants_color(env.err_is_terminal, a.no_color);
     o.first = first_from(a, p);
+    o.first_is_checkpoint = is_first_checkpoint(a, p);
     o.seconds = a.seconds_s;
     o.keep_logs = a.keep_logs || a.in_background;
     o.background = a.in_background;

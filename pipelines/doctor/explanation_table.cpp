@@ -38,6 +38,9 @@ constexpr auto explanations = std::to_array<explanation>({
      "A stage died on the same frame max_attempts times, so the frame continued as a tombstone, without a "
      "picture.",
      "The report's dead_letters name frame, stage and cause; --allow-dead-letters N accepts them."},
+    {exit_kind, "5", "Every frame was delivered, but stages have begun again with a fresh state.",
+     "The memory of a state was lost, or the run began with --first N, and there was no checkpoint.",
+     "The report's state_lost_at has the frames; set checkpoint_every, or allow_state_loss = true."},
     {exit_kind, "70", "A stage's work on the GPU failed: an illegal address, a trap, a launch failure.",
      "A kernel of one stage failed. The stage's process is replaced, its frames go to the successor, and no "
      "other stage is affected.",

@@ -252,6 +252,10 @@ void read_hosts(const document& d, pipeline& p) {
 
 void check_hosts(const pipeline& p) {
     if (!p.is_spread()) return;
+    if (p.checkpoint_every > 0)
+        refuse(p.key_at.at("checkpoint_every"),
+               "checkpoint_every is set, and stages run on several hosts: a run has checkpoints only if all "
+               "of its stages are on one host; remove the key");
     if (std::none_of(p.stages.begin(), p.stages.end(), [](const stage_spec& s) { return s.host.empty(); }))
         refuse({p.file, 0, 0, ""}, fmt::format("no stage runs on the host of `carousel run` (\"{}\"): at "
                                                "least one must, e.g. a source or a sink",

@@ -226,7 +226,10 @@ struct pipeline_spec {
     f64 fps = 0;         ///< frames per second, as time base and pace; 0: as fast as possible
     /// number of frames that may be abandoned without an effect on the exit code; all ones: any number
     u64 allow_dead_letters = 0;
-    u64 frames = 0;         ///< ends after this number of frames; 0: ends on request
+    u64 checkpoint_every = 0;       ///< in frames, the distance of the checkpoints of the states; 0: none
+    std::string checkpoint_to;      ///< their folder; "": NAME.checkpoints next to the file
+    bool allow_state_loss = false;  ///< a state that is lost has no effect on the exit code
+    u64 frames = 0;                 ///< ends after this number of frames; 0: ends on request
     std::string record_to;  ///< the file into which the rings with record = true are recorded; "": NAME.mcap
                             ///< next to the file
     std::string compression;  ///< compression of the recording; "": the recorder's choice

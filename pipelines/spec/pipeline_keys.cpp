@@ -33,6 +33,7 @@ constexpr number_range space_mib{1, 1U << 20U, "MiB"};
 constexpr number_range pace{0.0001, 100'000, "frames/s", "as fast as possible", "", false};
 constexpr number_range side_pixels{1, max_extent, "pixels"};
 constexpr number_range number_of_frames{1, static_cast<f64>(max_frames), "frames", "no limit"};
+constexpr number_range checkpoints{1, 500'000, "frames", "none"};
 constexpr number_range dead_letter_limit{0, static_cast<f64>(max_frames), "frames", "", "true or false"};
 constexpr number_range lanes{1, max_in_flight, "frames", "", "\"auto\""};
 constexpr number_range turn_length{1, max_in_flight, "frames", "", "\"auto\" or \"off\""};
@@ -275,6 +276,18 @@ const key_row<pipeline_spec> pipeline_rows[] = {
      [](auto& p) { return p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters); },
      &dead_letter_limit,
      "Number of frames that may be abandoned without an effect on the exit code; `true`: any number."},
+    {"checkpoint_every",
+     [](auto& r, auto key, auto& p) { p.checkpoint_every = r.integer(key, p.checkpoint_every, checkpoints); },
+     [](auto& p) { return json(p.checkpoint_every); }, &checkpoints,
+     "Distance of the checkpoints of the stages' states, from which a run continues if their memory is "
+     "lost."},
+    {"checkpoint_to", [](auto& r, auto key, auto& p) { p.checkpoint_to = r.text(key, p.checkpoint_to); },
+     [](auto& p) { return json(p.checkpoint_to); }, "a path", "Folder of the checkpoints.",
+     "NAME.checkpoints next to the file"},
+    {"allow_state_loss",
+     [](auto& r, auto key, auto& p) { p.allow_state_loss = r.flag(key, p.allow_state_loss); },
+     [](auto& p) { return json(p.allow_state_loss); }, "true or false",
+     "Whether a stage may begin again with a fresh state without an effect on the exit code."},
     {"record_to", [](auto& r, auto key, auto& p) { p.record_to = r.text(key, p.record_to); },
      [](auto& p) { return json(p.record_to); }, "a path",
      "The recording of the rings that have `record = true`.", "NAME.mcap next to the file"},

@@ -102,7 +102,8 @@ struct welcome_answer {
 //    width, height, supervisor_grace_s, settings {...}, graphs, asked_device, folder, device {kind, uuid,
 //    ordinal}, inputs [{stage, format}], sampled [{stage, format, described}], outputs [{name, format}],
 //    parameters (schema, or null), depth {latency, sharing, lanes_given, window_given, contexts, token,
-//    turn_frames, turn_stages} (or null), links [{link, MEMORY}], assets [{index, name, MEMORY}], kept
+//    turn_frames, turn_stages} (or null), checkpoint_folder, checkpoint_every, checkpoint, links [{link,
+//    MEMORY}], assets [{index, name, MEMORY}], kept
 //    [{asset, index, MEMORY}]}
 // MEMORY: memory_message.hpp. "control" and "pid" are for a port's program: the index of the control block's
 // descriptor, and the pid with which the program claims its entry. "kept" is all memory of the run, including
@@ -134,12 +135,15 @@ struct attach_message {
     device::device_id device;
     std::vector<input> inputs;
     std::vector<sampled_input> sampled;
-    std::vector<output> outputs;  ///< in the order of the stage's rings
-    nlohmann::json parameters;    ///< parameters/parameter_schema.hpp; null: none
-    nlohmann::json depth;         ///< limits of the frames in flight; null: the limits in the control block
-                                  ///< apply
-    int control = -1;             ///< for a port's program: index of the control block's descriptor
-    i32 pid = 0;                  ///< for a port's program: the pid in the program's entry
+    std::vector<output> outputs;    ///< in the order of the stage's rings
+    nlohmann::json parameters;      ///< parameters/parameter_schema.hpp; null: none
+    nlohmann::json depth;           ///< limits of the frames in flight; null: the limits in the control block
+                                    ///< apply
+    int control = -1;               ///< for a port's program: index of the control block's descriptor
+    i32 pid = 0;                    ///< for a port's program: the pid in the program's entry
+    std::string checkpoint_folder;  ///< run/checkpoint.hpp
+    u64 checkpoint_every = 0;       ///< in frames; 0: no checkpoints
+    u64 checkpoint = 0;             ///< the block begins with the states of that one; 0: with none
     bool ok = true;
     nlohmann::json links = nlohmann::json::array(), assets = nlohmann::json::array(),
                    kept = nlohmann::json::array();
@@ -150,7 +154,8 @@ BOOST_DESCRIBE_STRUCT(attach_message::sampled_input, (), (stage, format, describ
 BOOST_DESCRIBE_STRUCT(attach_message, (),
                       (ok, run_id, runtime_directory, output_directory, stage, incarnation, standby, width,
                        height, supervisor_grace_s, settings, graphs, asked_device, folder, device, inputs,
-                       sampled, outputs, parameters, depth, control, pid, links, assets, kept))
+                       sampled, outputs, parameters, depth, control, pid, checkpoint_folder, checkpoint_every,
+                       checkpoint, links, assets, kept))
 
 /// Throws config_error for a refusal, shm_error for a seat, entry or count out of range, json::exception for
 /// an answer of another version.

@@ -75,6 +75,9 @@ void take(session::attached&& from, attachment& a) {
     a.supervisor_grace_s = grace != nullptr ? std::strtod(grace, nullptr) : m.supervisor_grace_s;
     a.kept_json = m.kept.dump();
     a.settings_json = m.settings.dump();
+    a.checkpoint_folder = std::move(m.checkpoint_folder);
+    a.checkpoint_every = m.checkpoint_every;
+    a.checkpoint = m.checkpoint;
     a.asked_device = std::move(m.asked_device);
     a.folder = std::move(m.folder);
     a.device = std::move(m.device);

@@ -52,6 +52,9 @@ struct attachment {
     std::string kept_json;          ///< description of these fds, as sent by the supervisor
     double supervisor_grace_s = 5;  ///< time for which the stage continues after its supervisor has ended;
                                     ///< CAROUSEL_SUPERVISOR_GRACE_S overrides it
+    std::string checkpoint_folder;  ///< of a run with states (run/checkpoint.hpp)
+    u64 checkpoint_every = 0;       ///< in frames; 0: no checkpoints
+    u64 checkpoint = 0;             ///< the state before that frame is read from its file; 0: none is
     shm::unique_fd socket;
 };
 

@@ -79,7 +79,7 @@ frame_state frame_in_work::state() const {
     if (!in_process || states == nullptr) return frame::state();
     const std::size_t last = runtime_->outputs() - 1;
     const ring::frame_format* const format = &runtime_->output_format(last);
-    const bool first = !job.previous;
+    const bool first = !job.previous && !runtime_->is_restored(job.ring_sequence);
     return {{runtime_->previous_state(job), format},
             {states->slot(job.output[last].index), format},
             first,

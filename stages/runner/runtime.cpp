@@ -18,6 +18,7 @@
 #include "parameters/parameter_union.hpp"
 #include "ring/event_domain.hpp"
 #include "ring/own_pages.hpp"
+#include "run/checkpoint.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/fault_recorder.hpp"
@@ -202,6 +203,7 @@ void runtime::map_links() {
         of_states->staging.reset();  // both states of a frame are in the ring itself
         no_state_ = context_->allocate(of_states->slot_bytes);
         map_previous_states(of_states->index);
+        load_checkpoint();
     }
     if (std::min(s.sampled_inputs, shm::max_sampled_inputs) != attachment_.sampled.size())
         throw shm_error(fmt::format(
@@ -222,6 +224,31 @@ void runtime::map_previous_states(u32 link) {
     const attached_block& b = session::block_of_link(attachment_.links, link);
     if (b.memory.kind != device::memory_kind::ipc)
         previous_states_.emplace(session::map_link(control(), b, *context_, of_others_));
+}
+
+const std::byte* runtime::state_of(const ring::job& j) noexcept {
+    return states()->slot(j.output[outputs_.size() - 1].index) + before_payload;
+}
+
+std::size_t runtime::state_bytes() noexcept { return states()->slot_bytes - before_payload; }
+
+u64 runtime::state_layout() const { return run::layout_of(output_format(outputs_.size() - 1).to_json()); }
+
+void runtime::load_checkpoint() {
+    const u64 first = attachment_.checkpoint;
+    if (first == 0) return;
+    const auto state = run::read_state(attachment_.checkpoint_folder,
+                                       {attachment_.stage, first, state_layout()}, state_bytes());
+    if (!state)
+        throw output_error(
+            fmt::format("the state {}, from which the stage continues, is missing: remove the checkpoints",
+                        run::state_path(attachment_.checkpoint_folder, attachment_.stage, first)));
+    restored_at_ = first;
+    if (state->empty()) return;
+    const std::unique_ptr<device::mapping> piece = context_->allocate_host(state->size());
+    std::memcpy(piece->host_data(), state->data(), state->size());
+    queue_->copy(no_state_->data() + before_payload, piece->data(), state->size());
+    queue_->drain();
 }
 
 // Called before the stage's own code runs, and before any thread is created (except threads of the stage's

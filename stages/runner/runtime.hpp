@@ -54,6 +54,9 @@ struct runtime_sources {
     test_hooks hooks = {};
 };
 
+/// Bytes at the start of a slot, for the status word.
+inline constexpr u64 before_payload = ring::plane_alignment;
+
 class runtime final : public environment {
 public:
     /// Attaches, claims the entry (before any device call), configures the stage and checks its outputs
@@ -120,6 +123,14 @@ public:
         if (!j.previous) return no_state_->data();
         return (previous_states_ ? *previous_states_ : *states()).slot(j.previous.index);
     }
+    /// The state that the job makes, after its status word; of state_bytes() bytes.
+    [[nodiscard]] const std::byte* state_of(const ring::job& j) noexcept;
+    [[nodiscard]] std::size_t state_bytes() noexcept;
+    [[nodiscard]] u64 state_layout() const;
+    /// True if the state before that frame comes from a checkpoint.
+    [[nodiscard]] bool is_restored(u64 ring_sequence) const noexcept {
+        return restored_at_ && *restored_at_ == ring_sequence;
+    }
     [[nodiscard]] const ring::frame_format& input_format(std::size_t i) const {
         return attachment_.inputs[i].format;
     }
@@ -154,6 +165,7 @@ private:
     void map_links();
     void map_headers();
     void map_previous_states(u32 link);
+    void load_checkpoint();
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link, device::access wanted);
     [[nodiscard]] const attached_block& asset_block(std::string_view name) const;
@@ -174,7 +186,9 @@ private:
     std::vector<mapped_link> sampled_inputs_;     ///< rings of the sampled inputs (sampled_inputs.hpp)
     std::vector<mapped_link> outputs_;            ///< one element per output format of the attachment
     std::optional<mapped_link> previous_states_;  ///< the ring of states, mapped for reading
-    std::unique_ptr<device::mapping> no_state_;   ///< zeros, instead of the state before the first one
+    /// The state before the first frame of the control block: zeros, or that of a checkpoint.
+    std::unique_ptr<device::mapping> no_state_;
+    std::optional<u64> restored_at_;  ///< the frame that continues from a checkpoint
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
     bool same_work_ = false, maps_peer_rings_ = false, wants_tombstones_ = false;

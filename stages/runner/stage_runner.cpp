@@ -84,6 +84,8 @@ stage_runner::stage_runner(runtime& r, stage& s)
             });
         for (const auto& f : frames_) f->pool = pool_.get();
     }
+    if (r.states() != nullptr && r.attached().checkpoint_every > 0)
+        checkpoints_ = std::make_unique<checkpoint_writer>(r);
     completion_ = std::thread([this] { complete_loop(); });
 }
 
@@ -341,6 +343,12 @@ void stage_runner::finish(frame_in_work& f) {
 void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     const finish_clock::running clock(finishing_);
     if (!pool_ && commits_on_host_) open.leave_for([&] { finish(f); });
+    if (checkpoints_)
+        open.leave_for([&] {
+            guarded(
+                "the checkpoint", f.job.ring_sequence, [&] { checkpoints_->before_commit(f.job); },
+                [&] { return on_device(); });
+        });
     if (ledger_) open.leave_for([&] { host_work("the record", f, [&] { record(f); }); });
     crash_here(crash_point::host_work_done);
     if (!worker_.commit(f.job)) {
@@ -348,6 +356,7 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
                   f.job.ring_sequence);
         die(exit_code::revoked);
     }
+    if (checkpoints_) checkpoints_->committed(f.job);
     // Done before the job word advances: as long as the word is COMMITTED, the supervisor knows that this
     // mark may be missing.
     if (ledger_)

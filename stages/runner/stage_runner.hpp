@@ -14,6 +14,7 @@
 #include "ring/helper.hpp"
 #include "ring/worker.hpp"
 #include "session/status_words.hpp"
+#include "stages/runner/checkpoint_writer.hpp"
 #include "stages/runner/depth_governor.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/finish_pool.hpp"
@@ -132,7 +133,8 @@ private:
     bool all_submitted_ = false;  ///< no further frame will follow the frames that are submitted
 
     // Declared last, because the threads of these members use the other members.
-    std::unique_ptr<finish_pool> pool_;  ///< null: the completion thread calls finish()
+    std::unique_ptr<checkpoint_writer> checkpoints_;  ///< null: no checkpoints
+    std::unique_ptr<finish_pool> pool_;               ///< null: the completion thread calls finish()
     std::thread completion_;
 };
 

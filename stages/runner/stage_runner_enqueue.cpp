@@ -20,8 +20,6 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u64 before_payload = ring::plane_alignment;  ///< bytes at the start of a slot, for the status word
-
 // The runner's depth: the thread that detects a frame's completion measures the work per frame, and the
 // thread that begins frames chooses how many are in flight (depth_governor.hpp).
 

@@ -7,6 +7,8 @@
 #include <random>
 
 #include "core/errors.hpp"
+#include "ring/words.hpp"
+#include "shm/segment.hpp"
 #include "tests/crash/crash_drive.hpp"
 #include "tests/crash/number_run.hpp"
 #include "tests/support/catch.hpp"
@@ -158,11 +160,31 @@ TEST_CASE("a sink with state gets every frame, and its states are read by their 
                         "\"sink.state\" for that"));
 }
 
-TEST_CASE("a run with a state is not rebuilt, and the request is refused with the reason") {
+TEST_CASE("the states of a run under load continue after each rebuild") {
     run_fixture run;
     run.start(run.pipeline("rebuilt", stateful("rebuilt", "fps = 400\n")));
     REQUIRE(run.wait_running());
-    const json answer = run.ask({{"type", "rebuild"}});
-    CHECK_THAT(answer.dump(), contains("has a state"));
+    for (u32 k = 0; k < 3; ++k) {
+        REQUIRE(makes_progress(run));
+        CHECK(run.ask({{"type", "rebuild"}})["ok"] == true);
+    }
+    REQUIRE(makes_progress(run));
     end_intact(run, 0, remembers);
+    CHECK(run.report()["rebuilds"] == 3);
+}
+
+TEST_CASE("after damage, frames with states continue from memory, and the report names uncertain ones") {
+    run_fixture run;
+    run.start(run.pipeline("damaged", stateful("damaged", "fps = 200\n")), {"--frames", "300"});
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    shm::segment::attach(run.ask({{"type", "ps"}})["pipeline"].value("run_id", ""))
+        .block()
+        .end.store(ring::end_unknown);
+    CHECK(run.wait(40) == 0);
+    INFO(run.log());
+    check_whole(run, 300, undisturbed_hash(300, remembers), 0);
+    const json r = run.report();
+    REQUIRE(r["repairs"].size() == 1);
+    CHECK(r["repairs"][0]["uncertain"].is_array());
 }

@@ -158,10 +158,9 @@ void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, con
 }
 
 // A ring whose memory cannot be read proves no frame.
-ring::kept_frames block_custodian::find_kept(const ring::reentry_limits& limits,
-                                             const std::string& gpu_helpers) const {
+block_custodian::status_words block_custodian::read_status_words(const std::string& gpu_helpers) const {
     const shm::control_block& made = *made_;
-    std::vector<std::vector<device::status_word>> words(made.links);
+    status_words words(made.links);
     std::optional<status_reader> gpu;
     const auto log_unread = [&](const std::string& what, const error& e) {
         seats_->log_line(fmt::format("{} is not read: {}", what, e.what()));
@@ -179,10 +178,15 @@ ring::kept_frames block_custodian::find_kept(const ring::reentry_limits& limits,
             log_unread(fmt::format("the ring of {}", made.link[k].name), e);
         }
     }
+    return words;
+}
+
+ring::kept_frames block_custodian::find_kept(const ring::reentry_limits& limits,
+                                             const status_words& words) const {
     const auto status = [&](u32 link, u32 slot) {
         return slot < words[link].size() ? std::optional(words[link][slot]) : std::nullopt;
     };
-    return ring::find_kept_frames(segment_->block(), made, limits, status);
+    return ring::find_kept_frames(segment_->block(), *made_, limits, status);
 }
 
 void block_custodian::join() { segment_ = std::make_unique<shm::segment>(shm::segment::join(run_id_)); }

@@ -151,10 +151,12 @@ public:
     /// To be called before find_kept() and make(): gives other memory to each ring in which unfenced programs
     /// may still write to more buffers than it can spare. Throws shm_error.
     void replace_crowded_rings();
-    /// Finds the frames of the block that memory proves. `gpu_helpers`: folder of carousel-alloc, which reads
-    /// memory on GPUs; "": that memory proves nothing.
+    using status_words = std::vector<std::vector<device::status_word>>;  ///< by link and slot
+    /// `gpu_helpers`: folder of carousel-alloc, which reads memory on GPUs; "": that memory proves nothing.
+    [[nodiscard]] status_words read_status_words(const std::string& gpu_helpers) const;
+    /// Finds the frames of the block that memory proves. `words`: of all rings.
     [[nodiscard]] ring::kept_frames find_kept(const ring::reentry_limits& limits,
-                                              const std::string& gpu_helpers) const;
+                                              const status_words& words) const;
     /// Maps the block of a dead supervisor's run. Throws shm_error.
     void join();
     /// To be called after join(): computes the copy of the block's static parts from the plan. The copy has

@@ -58,6 +58,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
       run_id_(std::move(run_id)),
       extensions_(&extensions),
       seats_(setup, loop_, out),
+      checkpoints_(setup),
       parameters_(setup.parameters),
       progress_(setup, out),
       times_(setup),
@@ -66,7 +67,8 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
       state_(setup, seats_, block_, parameters_, phase_, facts_, extensions),
       stream_(setup, seats_, block_, facts_, [this] { save_state(); }),
       stall_(setup, run_id_, seats_, block_, facts_),
-      rebuild_(setup, run_id_, helpers, loop_, seats_, memory_, block_, phase_, stall_, problems_, facts_),
+      rebuild_(setup, run_id_, helpers, loop_, seats_, memory_, checkpoints_, block_, phase_, stall_,
+               problems_, facts_, [this] { save_state(); }),
       takeover_(setup, run_id_, seats_, memory_, block_, parameters_, phase_, stream_, rebuild_, facts_),
       taps_(setup, run_id_, memory_, block_),
       trace_(setup, run_id_, seats_, block_),
@@ -77,9 +79,17 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
       shortage_(seats_),
       socket_(loop_, dispatch_, shortage_, [this](const std::string& text) { seats_.log_line(text); }) {
     facts_.first = first;
+    seats_.checkpoints = &checkpoints_;
     memory_.set_run_location({setup.directory, run_id_, setup.supervisor_grace_s});
     if (setup.has_mps()) domain_ = std::make_unique<mps_domain>(setup.directory, loop_);
     begin_claims(setup);
+    if (how == beginning::fresh && !checkpoints_.begin(first)) {
+        facts_.repairs.state_lost_at.push_back(first);
+        seats_.log_line(
+            fmt::format("the states before frame {} are not in a checkpoint, so all states begin "
+                        "there again",
+                        first));
+    }
     if (how == beginning::adopt) {
         if (domain_) (void)domain_->adopt();
         block_.join();
@@ -107,6 +117,12 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
         extensions.each([&](run_extension& e) { e.restore(saved); });
         taps_.adopt();
         takeover_.begin(state, saved);
+        const std::vector<u64>& lost_at = facts_.repairs.state_lost_at;
+        const bool is_fresh = std::find(lost_at.begin(), lost_at.end(), facts_.first) != lost_at.end();
+        if (const std::string text =
+                checkpoints_.adopt(facts_.first, is_fresh, block_.published().first_ring_sequence);
+            !text.empty())
+            seats_.log_line(text);
         save_state();
     }
     phase_.end_after(seconds);
@@ -169,7 +185,8 @@ void engine::tick() {
     const u64 now = now_ns();
     block_.block().supervisor_heartbeat_ns.store(now, std::memory_order_relaxed);
     supervisor::supervise_seats(seats_, now);
-    if (const std::string text = seats_.ledgers.tick(now); !text.empty()) seats_.log_line(text);
+    if (const std::string text = seats_.ledgers.tick(now, checkpoints_.repeats_from()); !text.empty())
+        seats_.log_line(text);
     extensions_->each([now](run_extension& e) { e.tick(now); });
     trace_.tick(now);
     seats_.faults_of_processes.tick(now);
@@ -178,6 +195,10 @@ void engine::tick() {
     note_first_frame(now);
     times_.tick(block_.block(), now);
     takeover_.watch(now);
+    if (phase_.is_open() && !takeover_.is_in_progress() && !block_.is_suspect())
+        if (const std::string text = checkpoints_.tick(now, [this] { return rebuild_.first_to_deliver(); });
+            !text.empty())
+            seats_.log_line(text);
     if (!socket_.resume_accepting(now)) shortage_.tick(socket_.accepts(), phase_.is(phase::ending), now);
     watch_damage(now);
     if (phase_.is_open() && !takeover_.is_in_progress() && !block_.is_suspect()) sweep_rings();

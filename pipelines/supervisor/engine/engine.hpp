@@ -40,6 +40,7 @@
 #include "supervisor/engine/trace_control.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/process_table.hpp"
+#include "supervisor/stores/checkpoint_store.hpp"
 #include "supervisor/stores/memory_store.hpp"
 #include "telemetry/snapshot.hpp"
 
@@ -66,6 +67,8 @@ public:
     /// Runs one round of the loop without starting any process: for tests of messages on the socket.
     void turn(int timeout_ms) { loop_.run_once(timeout_ms); }
     [[nodiscard]] const shm::control_block& control() const noexcept { return block_.block(); }
+    /// To be called after a run that is complete.
+    void remove_checkpoints() { checkpoints_.remove(); }
     /// Records the end of the run for observers that keep the control block mapped.
     void note_end(int exit_code) noexcept { telemetry::note_end(block_.block(), exit_code); }
     [[nodiscard]] process_table& seats() noexcept { return seats_; }
@@ -117,6 +120,7 @@ private:
     memory_store memory_;
     process_table seats_;
     run_facts facts_;
+    checkpoint_store checkpoints_;
     live_parameters parameters_;
     progress progress_;
     stage_times times_;

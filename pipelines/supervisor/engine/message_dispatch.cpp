@@ -239,12 +239,6 @@ run::verdict commands::carry_out(const run::end_request& r) {
 run::verdict commands::carry_out(const run::rebuild_request&) {
     if (phase_->is_over())
         return run::refused(exit_code::stage_failed, fmt::format("{} is {}", ps_.setup.name, phase_->name()));
-    if (const stage_setup* stage = stage_with_state(ps_.setup))
-        return run::refused(
-            exit_code::usage,
-            fmt::format(
-                "stage {} of {} has a state, and earlier states are not kept, so the run can't restart",
-                stage->spec.name, ps_.setup.name));
     rebuild_->begin("requested");
     return run::carried_out(fmt::format("{} restarts", ps_.setup.name));
 }

@@ -359,6 +359,8 @@ json make_report(const report_input& in) {
            {"damaged", in.outcome.repairs.damaged},
            {"words_repaired", in.outcome.repairs.words},
            {"frames_beyond_end", in.outcome.repairs.beyond_end},
+           {"state_lost_at", in.outcome.repairs.state_lost_at},
+           {"allow_state_loss", s.allow_state_loss},
            {"mps", !s.has_mps() ? json()
                                 : json{{"domain_faults", in.deaths->domain_faults},
                                        {"abandoned", in.deaths->domain_abandoned},

@@ -4,10 +4,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 
@@ -109,6 +111,8 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     const damage d = damage_of(sinks, e.control());
     const dead_letter_list dead_letters = dead_letters_of(sinks, e.seats().account);
     o.exit_code = exit_code_of(o, d, dead_letters, s.allow_dead_letters);
+    if (o.exit_code == exit_code::ok && !o.repairs.state_lost_at.empty() && !s.allow_state_loss)
+        o.exit_code = exit_code::state_lost;
     extensions.each([&](const run_extension& each) {
         if (o.exit_code == exit_code::ok) o.exit_code = each.exit_code();
     });
@@ -133,6 +137,8 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     std::string account = damage_text(d, sinks);
     if (const std::string why = s.why_not_comparable(); !why.empty())
         account += "; hashes can't be compared: " + why;
+    if (!o.repairs.state_lost_at.empty())
+        account += fmt::format("; fresh states at frame {}", fmt::join(o.repairs.state_lost_at, ", "));
     if (dead_letters.count > 0) account += "; " + dead_letters_text(dead_letters);
     const std::string line = closing_line(s, o, account, e.seats().account.restarts);
     last.line(line);
@@ -143,6 +149,11 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     log_closing(last, s, o, e.shares_of_the_run(), !s.report_path.empty() && unreported.empty());
     for (const std::string& why : failed) last.line("error: " + why);
     e.note_end(o.exit_code);
+    // A run that has failed or was ended before its last frame leaves its checkpoints for --first checkpoint.
+    constexpr std::array as_intended = {exit_code::ok, exit_code::frames_abandoned, exit_code::state_lost};
+    const bool all_made = o.end_requested_by.empty() || o.end >= o.planned_end;
+    if (all_made && std::find(as_intended.begin(), as_intended.end(), o.exit_code) != as_intended.end())
+        e.remove_checkpoints();
     return o.exit_code;
 }
 
@@ -334,7 +345,7 @@ int run_once(const pipeline& given, const run_options& given_options, variables&
     if (!existing && s.depth_lowered) out.line("depth: " + s.depth_reason);
     if (const std::string idle = idle_turns(s); !existing && !idle.empty()) out.line(idle);
     if (const auto why = no_domain_text(p, s); !why.empty() && !existing) out.line(why);
-    u64 first = o.first;
+    u64 first = o.first_is_checkpoint && !existing ? find_newest_checkpoint(s) : o.first;
     extensions.each([&](const run_extension& each) { first = each.first_frame(first); });
     engine e(s, run_id, executable_folder(), o.seconds, out, extensions,
              existing ? engine::beginning::adopt : engine::beginning::fresh, first);
@@ -365,7 +376,9 @@ int run_once(const pipeline& given, const run_options& given_options, variables&
         e.release_reserve();
         const int code = finish(e, s, outcome, o, extensions, out);
         out.flush();
-        if (code == exit_code::ok) next = {reload->successor_after_end(), outcome.end};
+        // A program that begins at a later frame without its states is followed by the next one, too.
+        if (code == exit_code::ok || code == exit_code::state_lost)
+            next = {reload->successor_after_end(), outcome.end};
         if (outcome.planned_end != ring::end_unknown && outcome.end >= outcome.planned_end) next = {};
         return code;
         // on an error, the caller prints the text; for a run in the background only the log keeps it

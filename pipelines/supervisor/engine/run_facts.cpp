@@ -18,7 +18,8 @@ nlohmann::json to_json(const run_facts& f) {
             {"damaged", f.repairs.damaged},
             {"words_repaired", f.repairs.words},
             {"stream_ended_by", f.stream_ended_by},
-            {"beyond_end", f.repairs.beyond_end}};
+            {"beyond_end", f.repairs.beyond_end},
+            {"state_lost_at", f.repairs.state_lost_at}};
 }
 
 void restore(run_facts& f, saved_run& saved, u64 created_ns) {
@@ -38,6 +39,7 @@ void restore(run_facts& f, saved_run& saved, u64 created_ns) {
     saved.read("damaged", f.repairs.damaged);
     saved.read("words_repaired", f.repairs.words);
     saved.read("beyond_end", f.repairs.beyond_end);
+    saved.read("state_lost_at", f.repairs.state_lost_at);
 }
 
 }  // namespace carousel::supervisor

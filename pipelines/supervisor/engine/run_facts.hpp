@@ -53,6 +53,8 @@ struct damage_account {
     u64 words = 0;  ///< number of words with one flipped bit that were repaired without a rebuild
     /// number of frames that a sink has delivered beyond the end; these frames are removed from the account
     u64 beyond_end = 0;
+    /// the frames at which stages have begun with a fresh state, because theirs was lost
+    std::vector<u64> state_lost_at;
     std::vector<repair_record> last;  ///< the first hundred rebuilds
 };
 

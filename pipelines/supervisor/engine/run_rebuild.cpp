@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
@@ -23,6 +25,7 @@
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"
+#include "supervisor/stores/checkpoint_store.hpp"
 #include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {
@@ -46,30 +49,33 @@ bool has_port(const run_setup& s) {
                        [](const stage_setup& st) { return st.spec.is_port(); });
 }
 
-/// True if a sink of this run can receive a frame again. A sending stage cannot: the other host requests
-/// only frames that it lacks, and a host that has all frames is gone.
+/// True if the run can go back to frames that a sink has: the sink gets them again, or is the program of a
+/// port, which ignores them. A sending stage cannot send them again: the other host requests only frames that
+/// it lacks, and a host that has all frames is gone.
 bool can_deliver_again(const run_setup& s) {
-    return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) {
-        return counts_frames(st) && !st.spec.is_port() && !st.forwards_frames;
-    });
+    return std::any_of(s.stages.begin(), s.stages.end(),
+                       [](const stage_setup& st) { return counts_frames(st) && !st.forwards_frames; });
 }
 
 }  // namespace
 
 run_rebuild::run_rebuild(const run_setup& setup, std::string run_id, std::string helpers, event_loop& loop,
-                         process_table& seats, memory_store& memory, block_custodian& block, run_phase& phase,
-                         stall_guard& stall, problems& problems, run_facts& facts)
+                         process_table& seats, memory_store& memory, checkpoint_store& checkpoints,
+                         block_custodian& block, run_phase& phase, stall_guard& stall, problems& problems,
+                         run_facts& facts, std::function<void()> save_state)
     : setup_(&setup),
       run_id_(std::move(run_id)),
       helpers_(std::move(helpers)),
       loop_(&loop),
       seats_(&seats),
       memory_(&memory),
+      checkpoints_(&checkpoints),
       block_(&block),
       phase_(&phase),
       stall_(&stall),
       problems_(&problems),
-      facts_(&facts) {}
+      facts_(&facts),
+      save_state_(std::move(save_state)) {}
 
 void run_rebuild::watch_owner() {
     if (memory_->owner_pidfd() < 0) return;
@@ -85,7 +91,8 @@ void run_rebuild::watch_owner() {
 /// Returns the frame at which a run with a damaged block continues. If uncertain frames can be produced
 /// again, and be delivered again, this is the first of them.
 u64 run_rebuild::first_trusted() const {
-    return is_sent_its_frames(*setup_) || has_port(*setup_) || !can_deliver_again(*setup_)
+    return is_sent_its_frames(*setup_) || has_port(*setup_) || !can_deliver_again(*setup_) ||
+                   setup_->has_state()
                ? first_to_deliver()
                : first_uncertain();
 }
@@ -96,17 +103,23 @@ u64 run_rebuild::first_trusted() const {
 /// still have individual records (ledger_fold.hpp).
 u64 run_rebuild::first_uncertain() const {
     const u64 lacking = first_to_deliver();
-    u64 first = lacking, under_way = 0, folded = 0;
+    u64 first = lacking, under_way = 0;
     for (u32 k = 0; k < block_->published().links; ++k) under_way += block_->published().link[k].window;
     for (u32 k = 0; k < block_->published().links; ++k)
         if (block_->saw(k)) first = std::min(first, block_->seen_tail(k));
+    return std::min(std::max(first - std::min(first, under_way), folded_below(lacking)), known_end());
+}
+
+/// The frames below this number have no individual records in a ledger, so no sink can get them again.
+u64 run_rebuild::folded_below(u64 lacking) const {
+    u64 folded = 0;
     for (const stage_setup& st : setup_->stages) {
         if (!counts_frames(st)) continue;
         if (const auto ledger =
                 telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name)))
             folded = std::max(folded, ledger->summarize(lacking).folded);
     }
-    return std::min(std::max(first - std::min(first, under_way), folded), known_end());
+    return folded;
 }
 
 /// Records the uncertain frames that are not produced again: those below `first` have been delivered, and
@@ -116,8 +129,8 @@ void run_rebuild::record_uncertain_frames(u64 uncertain_from, u64 first, u64 kep
         seats_->log_line(fmt::format(
             "frames {} to {} were delivered and may be wrong, because words of the control block "
             "were damaged; "
-            "they can't be repeated, because the host that sent them may no longer have them, or because "
-            "a port or another host has them",
+            "they can't be repeated, because the host that sent them may no longer have them, a port or "
+            "another host has them, or a stage has a state",
             uncertain_from, first - 1));
     if (const u64 from = std::max(uncertain_from, first); from < kept_below)
         seats_->log_line(fmt::format(
@@ -247,7 +260,7 @@ u64 run_rebuild::recorded_below(u32 stage, u64 first) const {
 
 // Sinks that are ahead of the slowest one do not get frames again, if these are in the rings.
 ring::reentry_limits run_rebuild::limits_from(u64 first) const {
-    ring::reentry_limits limits{first, known_end(), {}, {}, {}};
+    ring::reentry_limits limits{first, known_end(), {}, {}, {}, facts_->first};
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         const bool sink = setup_->stages[k].is_sink();
         limits.delivered_below.push_back(sink ? position_of(k, first) : first);
@@ -281,12 +294,6 @@ void run_rebuild::report_kept(const ring::kept_frames& kept) {
     }
 }
 
-const stage_setup* stage_with_state(const run_setup& s) noexcept {
-    const auto at =
-        std::find_if(s.stages.begin(), s.stages.end(), [](const stage_setup& st) { return st.state; });
-    return at == s.stages.end() ? nullptr : &*at;
-}
-
 // The report counts a frame as lost that a program has written and that a run without a rebuild does not
 // deliver. If the block is damaged, the number of written frames is limited to one window above the last
 // observed tail, which may be older than the frames.
@@ -300,20 +307,70 @@ void run_rebuild::note_written_frames() noexcept {
     }
 }
 
-// Frames that are made again need the state before the first of them, which has left its ring.
-void run_rebuild::end_without_states(const std::string& why, const stage_setup& stage) {
-    const std::string text = fmt::format(
-        "{}; the frames from {} on cannot be made again, because stage {} has a state and the one "
-        "before that frame is gone",
-        why, first_to_deliver(), stage.spec.name);
-    note_written_frames();
-    seats_->fail("carousel", text, exit_code::stage_failed);
-    phase_->end_now(text);
+/// Returns the frames that continue from memory, for a run whose stages have states. `first` falls to an
+/// earlier frame if only the states before that frame are in memory, or in a checkpoint; the sinks get the
+/// frames from there on again. If there is none, all states begin again.
+ring::kept_frames run_rebuild::find_kept_with_states(u64& first, u64 trusted_below) {
+    const u64 folded = folded_below(first);
+    // A host that sends durably has released the frames that the sinks here have.
+    const bool repeats = !loses_what_it_drops() && !is_sent_its_frames(*setup_) && can_deliver_again(*setup_);
+    u64 checkpoint = telemetry::no_frame;
+    if (repeats) checkpoint = checkpoints_->newest(std::min(first, trusted_below)).value_or(checkpoint);
+    const bool has_checkpoint = checkpoint != telemetry::no_frame && checkpoint >= folded;
+    if (untrusted_ && has_checkpoint) return continue_from_checkpoint(first, checkpoint);
+    u64 lowest = first;
+    if (repeats) {
+        lowest = std::max({facts_->first, folded, first - std::min<u64>(first, shm::max_slots)});
+        if (has_checkpoint) lowest = std::max(lowest, checkpoint);
+        // Without its checkpoint, the first frame would begin with zeros.
+        if (checkpoints_->has_lost_beginning()) lowest = std::max(lowest, facts_->first + 1);
+    }
+    const block_custodian::status_words words = block_->read_status_words(helpers_);
+    std::optional<std::pair<u64, ring::kept_frames>> with_losses;
+    u32 without_state = shm::none;
+    for (u64 from = first;; --from) {
+        ring::kept_frames kept = block_->find_kept(limits_from(from), words);
+        const bool has_states = kept.without_state == shm::none;
+        if (has_states && (!repeats || kept.lost().empty())) {
+            first = from;
+            return kept;
+        }
+        if (has_states && !with_losses) with_losses.emplace(from, std::move(kept));
+        if (!has_states && without_state == shm::none) without_state = kept.without_state;
+        if (from <= lowest) break;
+    }
+    if (has_checkpoint) return continue_from_checkpoint(first, checkpoint);
+    if (with_losses) {
+        first = with_losses->first;
+        return std::move(with_losses->second);
+    }
+    const std::string lost = fmt::format(
+        "stage {} has a state, and nothing proves in memory a state from which it could continue at frame {}",
+        setup_->stages[without_state].spec.name, first);
+    if (loses_what_it_drops()) throw shm_error(lost);
+    seats_->log_line(fmt::format("{}, so all states begin again there", lost));
+    if (first != facts_->first || checkpoints_->has_lost_beginning()) lose_states(first);
+    return {};
+}
+
+/// Saved before the new block exists, because a supervisor that adopts it cannot see that a state is fresh.
+void run_rebuild::lose_states(u64 first) {
+    std::vector<u64>& at = facts_->repairs.state_lost_at;
+    if (at.empty() || at.back() != first) at.push_back(first);
+    save_state_();
+}
+
+ring::kept_frames run_rebuild::continue_from_checkpoint(u64& first, u64 checkpoint) {
+    seats_->log_line(fmt::format(
+        "the states continue from {}; the frames from {} on are made again",
+        checkpoint == facts_->first ? "the beginning of the run" : "the checkpoint for that frame",
+        checkpoint));
+    first = checkpoint;
+    return {};
 }
 
 void run_rebuild::begin(const std::string& why) {
     if (phase_->is(phase::ending) || phase_->is(phase::rebuilding)) return;
-    if (const stage_setup* stage = stage_with_state(*setup_)) return end_without_states(why, *stage);
     if (memory_->owner_pidfd() >= 0) loop_->forget(memory_->owner_pidfd());
     seats_->log_line(fmt::format("{}: the run restarts at frame {}", why,
                                  untrusted_ ? first_trusted() : first_to_deliver()));
@@ -334,17 +391,23 @@ void run_rebuild::finish() {
         // All processes have ended, or are revoked, so one check is exact. It finds damage that no check has
         // confirmed yet, and the damage for which a supervisor that has died began this rebuild.
         untrusted_ = untrusted_ || !block_->persistent_damage().empty();
-        const u64 first = untrusted_ ? first_trusted() : first_to_deliver();
+        u64 first = untrusted_ ? first_trusted() : first_to_deliver();
         const u64 uncertain_from = untrusted_ ? first_uncertain() : telemetry::no_frame;
         block_->replace_crowded_rings();
         memory_->remake(helpers_);
         crash_here(crash_point::memory_remade);
         // Frames of a damaged block may be wrong although each of them is proved, so they are made again if
-        // that is possible.
+        // that is possible. For a stage with a state it takes a checkpoint, because earlier states have left
+        // their rings.
         ring::kept_frames kept;
         // Reading GPU memory takes longer than making its frames again.
         const bool loses = loses_what_it_drops();
-        if (!untrusted_ || loses) kept = block_->find_kept(limits_from(first), loses ? helpers_ : "");
+        if (setup_->has_state()) {
+            kept = find_kept_with_states(first, uncertain_from);
+            checkpoints_->begin_again(first);
+        } else if (!untrusted_ || loses) {
+            kept = block_->find_kept(limits_from(first), block_->read_status_words(loses ? helpers_ : ""));
+        }
         truncate_ledgers(first, kept.done_below);
         crash_here(crash_point::ledgers_ended);
         shm::segment::remove(run_id_);

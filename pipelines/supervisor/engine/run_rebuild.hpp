@@ -12,6 +12,7 @@
 // program has written and that nothing proves is reported and continues as a tombstone; no program reads a
 // frame again that it has committed.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 namespace carousel::supervisor {
 
 class block_custodian;
+class checkpoint_store;
 class event_loop;
 class memory_store;
 class problems;
@@ -30,14 +32,14 @@ struct block_damage;
 struct process_table;
 struct run_facts;
 struct run_setup;
-struct stage_setup;
 
 class run_rebuild {
 public:
-    /// `helpers`: folder of carousel-alloc.
+    /// `helpers`: folder of carousel-alloc. `save_state`: saves the run's facts for a successor.
     run_rebuild(const run_setup& setup, std::string run_id, std::string helpers, event_loop& loop,
-                process_table& seats, memory_store& memory, block_custodian& block, run_phase& phase,
-                stall_guard& stall, problems& problems, run_facts& facts);
+                process_table& seats, memory_store& memory, checkpoint_store& checkpoints,
+                block_custodian& block, run_phase& phase, stall_guard& stall, problems& problems,
+                run_facts& facts, std::function<void()> save_state);
 
     /// Watches the owner of ipc memory: if the owner dies, memory and words are rebuilt. Does nothing if
     /// there is no owner.
@@ -57,17 +59,21 @@ public:
     /// To be called for a run that continues a lost run: this run neither treats the frames that the lost run
     /// delivered as lost, nor counts them.
     void begin_ledgers() const;
+    /// The lowest frame that a sink lacks, also if the block is damaged.
+    [[nodiscard]] u64 first_to_deliver() const;
 
 private:
-    void end_without_states(const std::string& why, const stage_setup& stage);
     [[nodiscard]] u64 known_end() const;
     [[nodiscard]] u64 first_unbegun() const;
-    [[nodiscard]] u64 first_to_deliver() const;
     [[nodiscard]] u64 first_trusted() const;
     [[nodiscard]] u64 first_uncertain() const;
     void record_uncertain_frames(u64 uncertain_from, u64 first, u64 kept_below);
     [[nodiscard]] bool loses_what_it_drops() const;
     [[nodiscard]] ring::reentry_limits limits_from(u64 first) const;
+    [[nodiscard]] ring::kept_frames find_kept_with_states(u64& first, u64 trusted_below);
+    [[nodiscard]] ring::kept_frames continue_from_checkpoint(u64& first, u64 checkpoint);
+    void lose_states(u64 first);
+    [[nodiscard]] u64 folded_below(u64 lacking) const;
     [[nodiscard]] u64 position_of(u32 stage, u64 first) const;
     [[nodiscard]] u64 recorded_below(u32 stage, u64 first) const;
     void truncate_ledgers(u64 first, const std::vector<u64>& done_below);
@@ -79,20 +85,18 @@ private:
     event_loop* loop_;
     process_table* seats_;
     memory_store* memory_;
+    checkpoint_store* checkpoints_;
     block_custodian* block_;
     run_phase* phase_;
     stall_guard* stall_;
     problems* problems_;
     run_facts* facts_;
+    std::function<void()> save_state_;
     bool untrusted_ = false;  ///< true if words of the block that the present rebuild replaces are damaged
     /// true if the present repair was added to facts_->repairs.last, as the last entry
     bool repair_recorded_ = false;
     u64 repaired_at_frame_ = 0;
     u32 repairs_in_row_ = 0;
 };
-
-/// Returns the first stage with a state; null: there is none. States of frames that were delivered are not
-/// kept, so no frame can be made again.
-[[nodiscard]] const stage_setup* stage_with_state(const run_setup& s) noexcept;
 
 }  // namespace carousel::supervisor

@@ -202,7 +202,7 @@ json identity_of(const run_setup& s) {
     // not compared: the stages contain the resolved values
     for (const char* each : {"device", "isolation"}) j.erase(each);
     // not compared: affects only the supervisor's exit code
-    j.erase("allow_dead_letters");
+    for (const char* each : {"allow_dead_letters", "allow_state_loss"}) j.erase(each);
     j.update({{"frames", s.end == ring::end_unknown ? 0 : s.end},
               {"parameters", parameters_identity(s.parameters)},
               {"stages", stages},

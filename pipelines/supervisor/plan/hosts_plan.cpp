@@ -113,7 +113,7 @@ json plan_of(const pipeline& whole, const std::vector<stage_description>& all,
     for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(stage_json(whole, whole.stages[k], all[k]));
     json j = values_of(static_cast<const pipeline_spec&>(whole));
     // not compared: each supervisor has its own value, which affects only its exit code
-    j.erase("allow_dead_letters");
+    for (const char* each : {"allow_dead_letters", "allow_state_loss"}) j.erase(each);
     j.update({{"version", CAROUSEL_VERSION},
               {"layout", shm::control_version},
               {"stages", stages},

@@ -18,6 +18,7 @@ struct pipeline_key {
 };
 constexpr pipeline_key live_pipeline_keys[] = {
     {"allow_dead_letters", [](auto& to, auto& from) { to.allow_dead_letters = from.allow_dead_letters; }},
+    {"allow_state_loss", [](auto& to, auto& from) { to.allow_state_loss = from.allow_state_loss; }},
     {"frame_timeout_ms", [](auto& to, auto& from) { to.frame_timeout_ms = from.frame_timeout_ms; }},
     {"stall_timeout_ms", [](auto& to, auto& from) { to.stall_timeout_ms = from.stall_timeout_ms; }},
 };
@@ -147,6 +148,7 @@ std::string plan_change::text() const {
 json values_of_plan(const json& identity, const run_setup& s) {
     json all = identity;
     all["allow_dead_letters"] = s.allow_dead_letters == ~u64{0} ? json(true) : json(s.allow_dead_letters);
+    all["allow_state_loss"] = s.allow_state_loss;
     for (json& stage : all.at("stages"))
         for (const stage_setup& st : s.stages)
             if (stage.at("name") == st.spec.name) stage["standby"] = st.spec.standby;

@@ -48,7 +48,8 @@ struct run_options {
     bool color = false;  ///< ANSI colours on stderr (a terminal, no NO_COLOR, no --no-color)
     /// the first frame of the run; the frames below it were delivered by an earlier run that was lost
     u64 first = 0;
-    f64 seconds = 0;  ///< ends the run after this time, as Ctrl-C does; 0: never
+    bool first_is_checkpoint = false;  ///< a new run begins at its newest checkpoint instead
+    f64 seconds = 0;                   ///< ends the run after this time, as Ctrl-C does; 0: never
     /// DIR/logs is kept after the run, until the next run of that name starts or `carousel clean` is called
     bool keep_logs = false;
     /// no progress line is printed, because stderr is not read once all stages are ready

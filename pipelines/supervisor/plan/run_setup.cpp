@@ -192,6 +192,15 @@ std::string run_setup::why_not_comparable() const {
     return text;
 }
 
+bool run_setup::has_state() const noexcept {
+    return std::any_of(stages.begin(), stages.end(), [](const stage_setup& st) { return st.state; });
+}
+
+std::string checkpoint_folder_of(const pipeline& p) {
+    const std::string to = p.checkpoint_to.empty() ? p.name + ".checkpoints" : p.checkpoint_to;
+    return (fs::path(folder_of(p)) / to).lexically_normal().string();
+}
+
 std::vector<ring_place> run_setup::rings() const {
     std::vector<ring_place> all;
     for (u32 k = 0; k < stages.size(); ++k)
@@ -310,6 +319,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     static_cast<pipeline_spec&>(s) = p;
     s.file = p.file;
     s.folder = folder_of(p);
+    s.checkpoint_folder = checkpoint_folder_of(p);
     s.parameters = o.parameters ? *o.parameters : plan_parameters(p, o.stages);
     if (p.frames > 0) s.end = p.frames;
     s.counters = o.hooks.counters;

@@ -155,16 +155,21 @@ struct run_setup : pipeline_spec {
     std::vector<asset_setup> assets;
     /// the directory that environment::output_directory() returns in the run's stages; "": none
     std::string output_directory;
-    std::string pictures;     ///< folder of the pictures, for the closing lines; "": none
-    std::string report_path;  ///< --report FILE; "": none
+    std::string checkpoint_folder;  ///< absolute
+    std::string pictures;           ///< folder of the pictures, for the closing lines; "": none
+    std::string report_path;        ///< --report FILE; "": none
     bool color = false, terminal = false, quiet = false;
-    [[nodiscard]] bool has_mps() const noexcept;  ///< at least one stage is a client of an MPS domain
+    [[nodiscard]] bool has_state() const noexcept;  ///< at least one stage has a state
+    [[nodiscard]] bool has_mps() const noexcept;    ///< at least one stage is a client of an MPS domain
     /// Returns the reason why two runs of this setup may produce different pictures, so that their hashes
     /// cannot be compared; "": the hashes can be compared.
     [[nodiscard]] std::string why_not_comparable() const;
     /// All rings, in the order of the control block's links.
     [[nodiscard]] std::vector<ring_place> rings() const;
 };
+
+/// The folder of the run's checkpoints, absolute.
+[[nodiscard]] std::string checkpoint_folder_of(const pipeline& p);
 
 /// The plan from which the ring library makes a control block.
 [[nodiscard]] ring::plan plan_of(const run_setup& s);

@@ -18,6 +18,7 @@
 #include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
+#include "supervisor/stores/checkpoint_store.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -57,6 +58,9 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.folder = t.setup->folder;
     a.depth = depth_rule_of(*t.setup, s.stage, s.instance);
     a.graphs = t.setup->graphs;
+    a.checkpoint_every = t.setup->checkpoint_every;
+    a.checkpoint_folder = t.setup->checkpoint_folder;
+    if (t.checkpoints != nullptr) a.checkpoint = t.checkpoints->restored_at();
     for (u32 o = 0; o < st.outputs(); ++o) a.outputs.push_back({st.ring(o).output, st.ring(o).format});
     if (t.setup->parameters.schema) a.parameters = t.setup->parameters.schema.to_json();
     a.device = st.device_of(s.instance);

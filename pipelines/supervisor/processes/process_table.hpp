@@ -38,6 +38,7 @@
 
 namespace carousel::supervisor {
 
+class checkpoint_store;
 class mps_domain;
 
 /// A process's membership in an MPS domain (mps_policy.hpp).
@@ -250,13 +251,14 @@ struct process_table {
     run_notes notes;
     recovery_log recoveries;
     ledger_store ledgers;
-    mps_domain* domain = nullptr;  ///< null: every stage has a GPU context of its own
-    bool renewing = false;         ///< the domain's next generation is not ready yet
-    fault_row faults;              ///< counts the domain's faults
-    mps_trial trial;               ///< finds the stage that causes the domain's faults
-    bool ending = false;           ///< the run ends: no process is started any more
-    bool paused = false;           ///< memory and words are being rebuilt
-    bool words_intact = true;      ///< while paused: no damage of the block's words is known
+    const checkpoint_store* checkpoints = nullptr;  ///< null: the run has none
+    mps_domain* domain = nullptr;                   ///< null: every stage has a GPU context of its own
+    bool renewing = false;                          ///< the domain's next generation is not ready yet
+    fault_row faults;                               ///< counts the domain's faults
+    mps_trial trial;                                ///< finds the stage that causes the domain's faults
+    bool ending = false;                            ///< the run ends: no process is started any more
+    bool paused = false;                            ///< memory and words are being rebuilt
+    bool words_intact = true;                       ///< while paused: no damage of the block's words is known
     /// descriptor of the control block, sent to programs that cannot open the block by name
     int block_fd = -1;
     bool memory_there = true;  ///< processes may be started and accepted

@@ -116,7 +116,7 @@ std::string ledger_store::found_committed(u32 stage, u32 seat, u32 epoch, u64 ri
 // Folds the records below the lowest frame that any counted sink has not delivered yet: a rebuilt run starts
 // at that frame, and all ledgers are truncated at it. The next frame that a sink with `every` takes may be
 // far beyond the last frame that exists, so no sink's ledger is folded beyond the ledger's last record.
-std::string ledger_store::tick(u64 now) {
+std::string ledger_store::tick(u64 now, u64 repeats_from) {
     if (now - checked_ns_ < ns_per_s) return "";
     checked_ns_ = now;
     try {
@@ -132,8 +132,9 @@ std::string ledger_store::tick(u64 now) {
             below = std::min({below, reader->first_undelivered(kept_from), reader->size()});
         }
         if (below <= setup_->kept_records || ledgers.empty()) return "";
-        for (const std::string& ledger : ledgers)
-            telemetry::fold_ledger(ledger, below - setup_->kept_records);
+        const u64 all = below - setup_->kept_records;
+        const u64 folded = std::min(all, std::max(repeats_from, all - std::min(all, most_for_repeats)));
+        for (const std::string& ledger : ledgers) telemetry::fold_ledger(ledger, folded);
     } catch (const error& e) {
         if (!failed_) {
             failed_ = true;  // a failure is reported once, and retried every second

@@ -41,8 +41,11 @@ public:
     /// Starts a claim on frames from `first` on; errors as in suspend_claim.
     [[nodiscard]] std::string resume_claim(u32 stage, u64 first);
     /// Once per second: folds the records that every counted sink has committed, except the newest
-    /// run_setup::kept_records. Returns a message for the user, or "".
-    std::string tick(u64 now);
+    /// run_setup::kept_records. Frames from `repeats_from` on may be delivered again, so their records are
+    /// kept, too, up to most_for_repeats. Returns a message for the user, or "".
+    std::string tick(u64 now, u64 repeats_from = ~u64{0});
+
+    static constexpr u64 most_for_repeats = 1'000'000;  ///< records of 64 bytes
 
 private:
     template <typename F>

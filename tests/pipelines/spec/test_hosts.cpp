@@ -204,6 +204,8 @@ TEST_CASE("invalid link settings in a host's section are refused") {
     CHECK(refusal(stage("a", "") + stage("b", "\"a\"", on("x")) +
                   stage("c", "\"b.state\"", on("x") + "\ngroup = \"latest\"") + host("x", at + durable))
               .empty());
+    CHECK_THAT(refusal("[pipeline]\ncheckpoint_every = 10\n" + two + host("x", at)),
+               contains("p.toml:2:1: checkpoint_every is set, and stages run on several hosts"));
     const std::string back = two + stage("c", "\"b\"");
     CHECK(refusal(back + host("x", at + durable) + host("me", me)).empty());
     CHECK(refusal(back + host("x", at) + host("me", me + durable)).empty());

@@ -19,13 +19,15 @@ namespace {
 /// A valid file with one more line in that section.
 std::string file_with_number(const std::string& section, const std::string& line) {
     const auto in = [&](const std::string& title) { return section == title ? line + "\n" : std::string(); };
+    const bool is_spread = !line.starts_with("checkpoint_every ");  // a run of several hosts has none
     const bool of_sink = line.starts_with("every "), is_lease = line.starts_with("latest_lease_ms ");
     return "[pipeline]\nname = \"p\"\n" + in("[pipeline]") +
            (is_lease ? "stall_timeout_ms = 0\n" : "") +  // any other value is an upper bound of a lease
            "[[stage]]\nname = \"source\"\nrun = \"source\"\n" + (of_sink ? "" : in("[[stage]]")) +
-           "[[stage]]\nname = \"sink\"\nrun = \"sink\"\ninputs = [\"source\"]\nhost = \"b\"\n" +
-           (of_sink ? in("[[stage]]") : "") + "[link.source]\n" + in("[link.STAGE]") +
-           "[hosts.a]\naddress = \"10.0.0.1\"\nlauncher = \"here\"\n" + in("[hosts.NAME]") +
+           "[[stage]]\nname = \"sink\"\nrun = \"sink\"\ninputs = [\"source\"]\n" +
+           (is_spread ? "host = \"b\"\n" : "") + (of_sink ? in("[[stage]]") : "") + "[link.source]\n" +
+           in("[link.STAGE]") + "[hosts.a]\naddress = \"10.0.0.1\"\nlauncher = \"here\"\n" +
+           in("[hosts.NAME]") +
            "[hosts.b]\naddress = \"10.0.0.2\"\n";  // a link leads to b: it takes ports there
 }
 

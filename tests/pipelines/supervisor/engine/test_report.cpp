@@ -359,6 +359,19 @@ TEST_CASE("the ledger of a sink that takes few frames is not folded beyond its l
     CHECK(folded <= 199'901);
 }
 
+TEST_CASE("records of frames that a checkpoint may repeat are not folded") {
+    synthetic s;
+    s.setup.kept_records = 100;
+    begin_claims(s.setup);
+    s.record(0, 9000);
+    const std::string ledger = telemetry::ledger_path(s.setup.directory, "sink");
+    ledger_store ledgers(s.setup);
+    CHECK(ledgers.tick(2 * ns_per_s, 4500) == "");
+    CHECK(telemetry::folded_end(ledger) == telemetry::fold_step);
+    CHECK(ledgers.tick(4 * ns_per_s) == "");
+    CHECK(telemetry::folded_end(ledger) == 2 * telemetry::fold_step);
+}
+
 TEST_CASE("frames that passed a sink are counted if it is left out, and if it has no ledger") {
     synthetic s;
     s.setup.stages[1].spec.optional = true;

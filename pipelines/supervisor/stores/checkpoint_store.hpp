@@ -1,0 +1,91 @@
+#pragma once
+// The checkpoints of a run (run/checkpoint.hpp), as the supervisor sees them: it completes those for which
+// every stage with a state has written its file, and knows from which frame the states can be made again
+// after the memory of the rings is lost. A supervisor that dies leaves the list of its last complete
+// checkpoint, from which the next one continues.
+//
+// Called by one thread. Another one writes the list and removes older files, because a busy disk may take
+// seconds for that.
+
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel {
+namespace exit_code {
+/// every frame arrived, but stages have begun with a fresh state, which the report lists
+inline constexpr int state_lost = 5;
+}  // namespace exit_code
+
+namespace supervisor {
+
+struct run_setup;
+
+/// Returns the newest checkpoint of that setup; 0: there is none yet. Throws config_error if the run has no
+/// such frame, output_error if the list cannot be read.
+[[nodiscard]] u64 find_newest_checkpoint(const run_setup& setup);
+
+class checkpoint_store {
+public:
+    explicit checkpoint_store(const run_setup& setup);
+
+    /// Called for a new run, before anything is allocated. Returns true if the states before `first` are
+    /// those of a run without an interruption; if not, the checkpoints in the folder are removed. Throws
+    /// config_error if another run uses the folder, or if `first` is 0 and the folder has checkpoints;
+    /// output_error if the folder cannot be used, or if the checkpoint for `first` is not whole.
+    [[nodiscard]] bool begin(u64 first);
+    /// Called before the run begins again at `first`, while no stage has a process: removes what has been
+    /// written for later frames. A frame that is made again may become a tombstone, so files of two attempts
+    /// must not become one checkpoint. Throws output_error if these files cannot be removed.
+    void begin_again(u64 first);
+    /// Called for a run that is taken over. `first`: where it began; `is_fresh`: with fresh states;
+    /// `block_first`: the first frame of its control block. Returns the text to be logged, or "".
+    [[nodiscard]] std::string adopt(u64 first, bool is_fresh, u64 block_first);
+    /// Completes the newest checkpoint whose files are there. `delivered_below` returns the first frame that
+    /// a sink lacks; it is called only if there is such a checkpoint, and may throw carousel::error. Returns
+    /// the text to be logged, or "".
+    [[nodiscard]] std::string tick(u64 now, const std::function<u64()>& delivered_below);
+    /// The newest frame up to `most` from which all states can be made again: a checkpoint whose files are
+    /// there, or the first frame of the run. Nothing if the run has no checkpoints. It stays until the next
+    /// call of another function. Throws output_error if the disk does not take a list in time.
+    [[nodiscard]] std::optional<u64> newest(u64 most);
+    /// The frame at which the control block begins, if the states before it are those of a checkpoint, which
+    /// a stage reads that has no newer state; otherwise 0.
+    [[nodiscard]] u64 restored_at() const noexcept { return is_kept(block_first_) ? block_first_ : 0; }
+    /// True if the states before the first frame of the run are those of a checkpoint that is gone.
+    [[nodiscard]] bool has_lost_beginning() const noexcept { return is_continued_ && !is_kept(first_); }
+    /// Sinks may get the frames from this number on again.
+    [[nodiscard]] u64 repeats_from() const noexcept;
+    /// Called when the run is complete: removes its checkpoints.
+    void remove();
+
+private:
+    [[nodiscard]] bool is_kept(u64 number) const noexcept;
+    void lock_folder();
+    void require_states(u64 number) const;
+    void write_list(std::vector<u64> numbers);
+    void settle();
+    [[nodiscard]] bool is_written_within(u64 ns) const;
+    [[nodiscard]] std::string take_result();
+    [[nodiscard]] std::string find_next(const std::function<u64()>& delivered_below);
+    [[nodiscard]] std::string note_failure(const std::string& what);
+
+    const run_setup* setup_;
+    std::vector<std::string> stages_;  ///< with a state
+    std::vector<u64> numbers_;         ///< of the complete checkpoints that are kept
+    shm::unique_fd folder_;            ///< locked, so that no other run writes there
+    u64 first_ = 0, block_first_ = 0, next_ns_ = 0;
+    bool is_continued_ = false;  ///< the states before first_ are those of a checkpoint
+    bool list_is_due_ = false;   ///< the file has not numbers_
+    bool failed_ = false;        ///< the last list could not be written, which has been logged
+    std::vector<u64> writing_;   ///< the list that the thread writes
+    std::future<int> written_;   ///< valid while the thread writes; declared last, because it waits for that
+};
+
+}  // namespace supervisor
+}  // namespace carousel
