@@ -2,10 +2,12 @@
 torn or repeated changes all numbers that follow.
 
   kills   source and middle are killed, in time slices and under MPS, with and without graphs: the hash of a run on the CPU
+  checkpoints   a rebuild, and then the death of all processes: the states continue from memory and from a checkpoint,
+          with the hashes of a run on the CPU; time per frame with a checkpoint every 10 frames
   time    time per frame with the state, and with memory of the stage's own instead (a ring of states may cost 3 % more), separated:
           two own buffers stay in the device's cache; sixteen have the traffic of a ring; a state of 8 words has none
 
-state_gpu.py PROGRAMS [--parts kills,time] [--kills 100] [--words 1000000] [--seconds 1] [--rounds 3]
+state_gpu.py PROGRAMS [--parts kills,checkpoints,time] [--kills 100] [--words 1000000] [--seconds 1] [--rounds 3]
 
 Exit code 77 with the reason: no GPU."""
 import argparse
@@ -13,6 +15,9 @@ import json
 import os
 import random
 import shutil
+import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +26,13 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from processes import end_process, require_gpu, wait_for  # noqa: E402
+
+
+def hashes(report, first):
+    """The hashes of the sink's frames from `first` on, by its account (shared/ledger/ledger.hpp: records of 64 bytes)."""
+    with open(report["sinks"][0]["ledger"], "rb") as f:
+        records = f.read()[64 * first:]
+    return [struct.unpack_from("<Q", records, at + 32)[0] for at in range(0, len(records), 64)]
 
 
 class Runs:
@@ -32,16 +44,30 @@ class Runs:
         return subprocess.run([os.path.join(self.programs, "carousel"), *words], env=self.environment, capture_output=True, text=True,
                               timeout=30, check=False)
 
-    def start(self, stage, keys, sink, isolation, options=()):
+    def start(self, stage, keys, sink, isolation, options=(), pipeline=""):
         """Starts numbers -> middle -> sink, whose numbers and middle have these keys."""
         file, self.report = os.path.join(self.folder, "states.toml"), os.path.join(self.folder, "report.json")
         with open(file, "w", encoding="utf-8") as out:
-            out.write(f'[pipeline]\nname = "states"\nisolation = "{isolation}"\n')
+            out.write(f'[pipeline]\nname = "states"\nisolation = "{isolation}"\n{pipeline}')
             for name, reads, more in (("numbers", None, keys), ("middle", "numbers", keys), ("sink", "middle", sink)):
                 inputs = f'inputs = ["{reads}"]\n' if reads else ""
                 out.write(f'[[stage]]\nname = "{name}"\nrun = "{self.programs}/{stage}"\n{inputs}{more}\n')
         return subprocess.Popen([os.path.join(self.programs, "carousel"), "run", file, "--report", self.report, "--no-color", *options],
                                 env=self.environment, cwd=self.folder)
+
+    def newest_checkpoint(self):
+        try:
+            with open(os.path.join(self.folder, "kept", "checkpoints.json"), encoding="utf-8") as f:
+                return json.load(f)["frames"][-1]
+        except FileNotFoundError:
+            return 0
+
+    def ask(self, request):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(10)
+            s.connect(os.path.join(self.folder, "carousel", "states", "control.sock"))
+            s.send(json.dumps(request).encode())
+            return json.loads(s.recv(1 << 16))
 
     def finish(self, run, timeout_s=200):
         try:
@@ -82,9 +108,42 @@ class Runs:
         if report["restarts"] < kills / 2:
             sys.exit(f"only {report['restarts']} restarts after {kills} kills")
 
-    def frame_time_ms(self, words, buffers, seconds):
+    def check_checkpoints(self, words):
+        every = 'checkpoint_every = 100\ncheckpoint_to = "kept"\nfps = 300\n'
+        keys = f"remembers = {words}"
+        run = self.start("carousel-test-device", keys, "sink = true", "process", pipeline=every)
+        try:
+            wait_for("a checkpoint", lambda: self.newest_checkpoint() >= 200, 60)
+            if not self.ask({"type": "rebuild"})["ok"]:
+                sys.exit("the rebuild is refused")
+            at = self.newest_checkpoint()
+            wait_for("a checkpoint after the rebuild", lambda: self.newest_checkpoint() >= at + 200, 60)
+            rows = self.ask({"type": "ps"})["stages"]
+        finally:
+            run.kill()
+            run.wait(10)
+        for row in rows:
+            os.kill(row["pid"], signal.SIGKILL)
+        # Otherwise the next supervisor would take over a run whose stages are about to end.
+        wait_for("the end of the stages", lambda: not any(os.path.exists(f"/proc/{row['pid']}/exe") for row in rows), 30)
+        first = self.newest_checkpoint()
+        frames = str(first + 300)
+        options = ("--first", "checkpoint", "--frames", frames)
+        report = self.finish(self.start("carousel-test-device", keys, "sink = true", "process", options, every))
+        found = hashes(report, first)
+        expected = hashes(self.finish(self.start("carousel-test-number", "state = true", "sink = true", "process",
+                                                 ("--device", "cpu", "--frames", frames))), first)
+        right = found == expected and len(found) == 300 and report["first"] == first and not report["state_lost_at"]
+        print(f"checkpoint for frame {first}, after a rebuild and the death of all processes: {'whole' if right else 'DIFFERS'}", flush=True)
+        if not right:
+            sys.exit(f"{len(found)} and {len(expected)} hashes, from {report['first']}, states lost at {report['state_lost_at']}")
+        with_files = self.frame_time_ms(words, 0, 2, 'checkpoint_every = 10\ncheckpoint_to = "kept"\n')
+        print(f"{with_files:.3f} ms per frame with a checkpoint every 10 frames, {self.frame_time_ms(words, 0, 2):.3f} ms without", flush=True)
+
+    def frame_time_ms(self, words, buffers, seconds, pipeline=""):
         """Time per frame of a pipeline whose stages do nothing but this. buffers: of a stage's own; 0: a state."""
-        run = self.start("carousel-test-device", f"remembers = {words}\nscratch = {buffers}", "sink = true", "mps")
+        run = self.start("carousel-test-device", f"remembers = {words}\nscratch = {buffers}", "sink = true", "mps",
+                         pipeline=pipeline)
         try:
             wait_for("the first frames", lambda: self.frames() > 50, 60)
             first, began = self.frames(), time.monotonic()
@@ -117,7 +176,7 @@ class Runs:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("programs")
-    parser.add_argument("--parts", default="kills,time")
+    parser.add_argument("--parts", default="kills,checkpoints,time")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--words", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=1)
@@ -131,6 +190,8 @@ def main():
             runs.check_kills("process", a.kills, a.words, False)
             runs.check_kills("mps", a.kills, a.words, False)
             runs.check_kills("process", max(1, a.kills // 5), a.words, True)
+        if "checkpoints" in a.parts:
+            runs.check_checkpoints(a.words)
         if "time" in a.parts:
             runs.compare_time(a.words, a.seconds, a.rounds)
     finally:
