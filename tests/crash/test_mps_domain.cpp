@@ -8,11 +8,8 @@
 #include <map>
 
 #include "core/errors.hpp"
-#include "core/io.hpp"
 #include "supervisor/policy/state_table.hpp"
-#include "tests/crash/run_fixture.hpp"
-#include "tests/pipelines/supervisor/mps/fake_mps/fake_mps.hpp"
-#include "tests/support/catch.hpp"
+#include "tests/crash/mps_run.hpp"
 
 namespace {
 
@@ -21,32 +18,16 @@ using namespace carousel::test;
 using nlohmann::json;
 
 constexpr const char* frames = "1000";  // four seconds: a busy machine takes one to execute a command
-const std::vector<std::string> stage_names{"numbers", "middle", "sink"};
-
-std::vector<std::string> with_fake(const run_fixture& run, const std::string& how = "") {
-    return {"PATH=" + path_with_fake_mps(run.path("fake"), how, run.path("asked")),
-            "CAROUSEL_TEST_MPS_ON_CPU=1"};
-}
 
 std::string shared(const std::string& name, const std::string& more = "", const std::string& middle = "") {
     return number_pipeline(name, "isolation = \"mps\"\nfps = 250\n" + more, middle);
-}
-
-const std::string& undisturbed_hash() {
-    static const std::string hash = [] {
-        run_fixture quiet;
-        quiet.start(quiet.pipeline("calm", number_pipeline("calm")), {"--frames", frames});
-        REQUIRE(quiet.wait() == 0);
-        return quiet.report()["image_hash"].get<std::string>();
-    }();
-    return hash;
 }
 
 void check_whole(run_fixture& run, u64 domain_faults, bool abandoned = false) {
     const json r = run.report();
     INFO(run.log());
     check_undamaged(r);
-    CHECK(r["image_hash"] == undisturbed_hash());
+    CHECK(r["image_hash"] == undisturbed_mps_hash(frames));
     CHECK(r["dead_letters"].empty());
     CHECK(r["mps"]["domain_faults"] == domain_faults);
     CHECK(r["mps"]["abandoned"] == abandoned);
@@ -55,19 +36,10 @@ void check_whole(run_fixture& run, u64 domain_faults, bool abandoned = false) {
 
 std::string text_of(const std::string& path) { return read_file(path).value_or(""); }
 
-std::vector<i32> pids_of(run_fixture& run) {
-    std::vector<i32> pids;
-    pids.reserve(stage_names.size());
-    for (const std::string& s : stage_names) pids.push_back(run.pid_of(s));
-    return pids;
-}
-
-json domain_of(run_fixture& run) { return run.ask({{"type", "ps"}})["pipeline"]["mps"]; }
-
 bool all_replaced(run_fixture& run, const std::vector<i32>& before) {
     return run.wait_until([&] {
-        for (std::size_t k = 0; k < stage_names.size(); ++k) {
-            const json s = run.stage(stage_names[k]);
+        for (std::size_t k = 0; k < mps_stages.size(); ++k) {
+            const json s = run.stage(mps_stages[k]);
             if (!s.contains("pid") || !s["pid"].is_number() || s["pid"] == before[k] ||
                 s["state"] != "running")
                 return false;
@@ -159,6 +131,26 @@ TEST_CASE("a spare daemon serves after a fault, is replaced, and a second fault 
     CHECK(r["mps"]["domain_faults"] == 3);
     CHECK(r["mps"]["back_ms"]["count"].get<u64>() >= 2);
     CHECK(r["takeover_parts_ms"]["to_ready"]["count"] == 9);
+    CHECK(run.leftovers() == "");
+}
+
+TEST_CASE("the standbys of an MPS domain wait in the spare one and take over together") {
+    run_fixture run;
+    run.start(run.pipeline("joint", with_standbys("joint")), {}, with_fake(run));
+    const std::vector<i32> standbys = all_standbys(run);
+    REQUIRE(std::count(standbys.begin(), standbys.end(), 0) == 0);
+    run.hit("middle", SIGKILL);
+    CHECK(run.wait_until([&] { return pids_of(run) == standbys; }, 5));
+    CHECK(domain_of(run)["generation"] == 2);
+    CHECK(all_deliver(run));
+    run.signal(SIGINT);
+    run.wait();
+    const json r = run.report();
+    INFO(run.log());
+    check_undamaged(r);
+    CHECK(r["standby_takeovers"] == 3);
+    CHECK(r["mps"]["domain_faults"] == 1);
+    CHECK(own_deaths(r, 1).size() == 1);
     CHECK(run.leftovers() == "");
 }
 

@@ -48,6 +48,12 @@ std::string trimmed(std::string text) {
 
 std::string words_in(const std::string& file) { return trimmed(read_file(file).value_or("")); }
 
+/// The first process of the answer to get_server_list.
+shm::process_id first_server(const std::string& list) {
+    const i32 pid = std::atoi(list.c_str());
+    return pid > 0 ? shm::process_id{pid, shm::start_time_of(pid)} : shm::process_id{};
+}
+
 [[noreturn]] void refuse(const std::string& what, const std::string& remedy) {
     throw device_error(
         fmt::format("starting a private MPS daemon for isolation = \"mps\": {}; {}", what, remedy));
@@ -129,9 +135,14 @@ shm::process_id mps_control::daemon() const {
     return oldest;
 }
 
+shm::process_id mps_control::server(u32 timeout_ms) const {
+    const reply servers = query("get_server_list", timeout_ms);
+    return servers.ok ? first_server(servers.text) : shm::process_id{};
+}
+
 mps_control::reply mps_control::query(const std::string& command, u32 timeout_ms) const {
     std::vector<std::string> argv{"env"};
-    for (std::string& e : client_environment()) argv.push_back(std::move(e));
+    for (std::string& e : client_environment(0)) argv.push_back(std::move(e));
     argv.emplace_back(program);
     const subprocess_result r = run_subprocess(argv, command + "\n", timeout_ms);
     if (!r.succeeded())
@@ -139,12 +150,13 @@ mps_control::reply mps_control::query(const std::string& command, u32 timeout_ms
     return {true, trimmed(r.output)};
 }
 
-std::string mps_control::start_server(u32 timeout_ms) const {
+mps_control::started_server mps_control::start_server(u32 timeout_ms) const {
     const reply started = query(fmt::format("start_server -uid {}", ::getuid()), timeout_ms);
-    if (!started.ok) return started.text;
+    if (!started.ok) return {started.text, {}};
     const reply servers = query("get_server_list", timeout_ms);
-    if (!servers.ok || std::atoi(servers.text.c_str()) > 0) return servers.ok ? "" : servers.text;
-    return fmt::format("no server is running ({})", started.text.empty() ? servers.text : started.text);
+    if (!servers.ok) return {servers.text, {}};
+    if (const shm::process_id server = first_server(servers.text); server.pid > 0) return {"", server};
+    return {fmt::format("no server is running ({})", started.text.empty() ? servers.text : started.text), {}};
 }
 
 bool mps_control::is_responding(u32 timeout_ms) const { return query("get_server_list", timeout_ms).ok; }
@@ -164,7 +176,7 @@ std::string mps_control::terminate_client(i32 pid, u32 timeout_ms) const {
 }
 
 std::vector<std::string> mps_control::daemon_environment() const {
-    std::vector<std::string> words = client_environment();
+    std::vector<std::string> words = client_environment(0);
     words.push_back(shm::mps_mark(domain_));
     words.push_back(shm::mps_part_mark(folder_));
     for (const char* name : passed_to_daemon)
@@ -173,9 +185,10 @@ std::vector<std::string> mps_control::daemon_environment() const {
     return words;
 }
 
-std::vector<std::string> mps_control::client_environment() const {
+std::vector<std::string> mps_control::client_environment(u32 generation) const {
     std::vector<std::string> words{"CUDA_MPS_PIPE_DIRECTORY=" + folder_,
-                                   "CUDA_MPS_LOG_DIRECTORY=" + folder_ + "/log", "CAROUSEL_MPS_CLIENT=1",
+                                   "CUDA_MPS_LOG_DIRECTORY=" + folder_ + "/log",
+                                   fmt::format("CAROUSEL_MPS_CLIENT={}", generation),
                                    // the interface of query(); version 3 has other commands
                                    "CUDA_MPS_PROTOCOL_VERSION=2"};
     // A stage works on one stream. With the driver's default of eight connections, creating four contexts at

@@ -34,16 +34,21 @@ public:
     /// to clean up. Throws device_error if the program is missing, refuses (with the program's message) or is
     /// too slow, or if the folder's path is too long for a socket.
     void start(u32 timeout_ms = 10'000) const;
+    struct started_server {
+        std::string why;         ///< the reason why no server runs; "": it runs
+        shm::process_id server;  ///< its process; the pid is 0 if that process is not known
+    };
     /// Makes the daemon start its server now. Without this call the daemon starts its server for the first
-    /// client, which then has to wait. Takes at most `timeout_ms`. Returns an empty string if the server
-    /// runs, otherwise the reason why it does not.
-    [[nodiscard]] std::string start_server(u32 timeout_ms = 10'000) const;
+    /// client, which then has to wait. Takes at most twice `timeout_ms`.
+    [[nodiscard]] started_server start_server(u32 timeout_ms = 10'000) const;
     /// Sends `quit`, then SIGKILL to the remaining processes. Returns true if no process of the domain is
     /// left, and no work of its clients runs any more. Takes at most `quit_ms` + 3 s. If `quit_ms` is 0,
     /// `quit` is not sent, because it would wait for the clients.
     bool end(u32 quit_ms) const noexcept;
     /// Returns the daemon's process; its pid is 0 if the daemon is not alive.
     [[nodiscard]] shm::process_id daemon() const;
+    /// Returns the server's process; its pid is 0 if no server runs, or the daemon does not answer in time.
+    [[nodiscard]] shm::process_id server(u32 timeout_ms = 2000) const;
     /// True if the daemon answers within `timeout_ms`.
     [[nodiscard]] bool is_responding(u32 timeout_ms = 2000) const;
     /// Ends all GPU work of a client and disconnects it; its process must still be killed. Returns an empty
@@ -53,8 +58,9 @@ public:
     /// this call.
     [[nodiscard]] std::string terminate_client(i32 pid, u32 timeout_ms = 2000) const;
 
-    /// Returns the environment variables ("NAME=VALUE") that make a stage a client.
-    [[nodiscard]] std::vector<std::string> client_environment() const;
+    /// Returns the environment variables ("NAME=VALUE") that make a stage a client. `generation`: the number
+    /// of the domain, which the stage publishes with its events.
+    [[nodiscard]] std::vector<std::string> client_environment(u32 generation) const;
     /// Returns the whole environment of the daemon and its server.
     [[nodiscard]] std::vector<std::string> daemon_environment() const;
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }

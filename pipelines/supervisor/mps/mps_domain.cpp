@@ -6,13 +6,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/io.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
+namespace {
+
+constexpr u64 spare_delay_ns = ns_per_s;
+
+}  // namespace
 
 mps_domain::mps_domain(const std::string& runtime_directory, event_loop& loop)
     : folder_(shm::mps_folder(runtime_directory)),
@@ -42,18 +49,37 @@ mps_domain::~mps_domain() {
 void mps_domain::start() {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
+    generation_ = last_ = 1;
     serving().start();
-    name_serving();
-    generation_ = 1;
+    name("serving", generation_);
     up_ = true;
     watch_daemon(serving().daemon());
 }
 
 bool mps_domain::adopt() {
-    generation_ = 1;
-    std::error_code none;
-    serving_ = std::filesystem::read_symlink(folder_ + "/serving", none) == "1" ? 1 : 0;
-    enqueue({[part = &other()] { return outcome{"", part->end(0), 0}; }, [](const outcome&) {}, {}});
+    generation_ = std::max(named("serving"), 1U);
+    const u32 spare = named("spare");
+    last_ = std::max(generation_, spare);
+    if (spare > generation_ && &part_of(spare) == &other() && other().is_responding()) {
+        spare_daemon_ = other().daemon();
+        spare_pidfd_.reset(shm::open_pidfd(spare_daemon_));
+        spare_server_pidfd_.reset(shm::open_pidfd(other().server()));
+        spare_generation_ = spare;
+        spare_of_ = generation_;
+        spare_ = spare_state::ready;
+    }
+    if (!spare_is_alive()) {
+        spare_ = spare_state::none;
+        enqueue({[part = &other()] {
+                     return outcome{"", part->end(0)};
+                 },
+                 [this, of = generation_](const outcome& o) {
+                     if (o.ended) ended_ = std::max(ended_, of - 1);
+                 },
+                 {}});
+    } else {
+        ended_ = generation_ - 1;  // a spare is started after the previous generation has ended
+    }
     const shm::process_id daemon = serving().daemon();
     // The limit is as long as a start may take, because the daemon may merely be slow, and a renewal would
     // end all stages of the domain.
@@ -65,11 +91,17 @@ bool mps_domain::adopt() {
 
 /// A supervisor that adopts the run reads this link. The link has its old or its new value, never a partial
 /// one; if it cannot be written, the adopting supervisor finds a dead daemon and starts another one.
-void mps_domain::name_serving() const {
-    const std::string aside = folder_ + "/serving.tmp";
+void mps_domain::name(const char* role, u32 generation) const {
+    const std::string link = folder_ + "/" + role, aside = link + ".tmp";
     ::unlink(aside.c_str());
-    if (::symlink(serving_ == 0 ? "0" : "1", aside.c_str()) == 0)
-        (void)::rename(aside.c_str(), (folder_ + "/serving").c_str());
+    if (::symlink(std::to_string(generation).c_str(), aside.c_str()) == 0)
+        (void)::rename(aside.c_str(), link.c_str());
+}
+
+u32 mps_domain::named(const char* role) const {
+    std::error_code none;
+    const std::string target = std::filesystem::read_symlink(folder_ + "/" + role, none);
+    return static_cast<u32>(std::strtoul(target.c_str(), nullptr, 10));
 }
 
 void mps_domain::watch_daemon(const shm::process_id& daemon) {
@@ -87,44 +119,92 @@ void mps_domain::watch_daemon(const shm::process_id& daemon) {
 
 void mps_domain::end_client(i32 pid, std::function<void(const std::string&)> then) {
     enqueue({[part = &serving(), pid] {
-                 return outcome{part->terminate_client(pid), false, 0};
+                 return outcome{part->terminate_client(pid), false};
              },
              [then = std::move(then)](const outcome& o) { then(o.why); },
              {}});
 }
 
 void mps_domain::make_spare() {
-    if (!up_ || spare_ != spare_state::none || spare_of_ == generation_) return;
+    drop_dead_spare();
+    if (!up_ || spare_ != spare_state::none || spare_of_ == generation_ || now_ns() < spare_due_ns_) return;
     spare_ = spare_state::making;
     spare_of_ = generation_;
+    // the next number of the other folder
+    last_ += (last_ + 1 - generation_) % 2 == 1 ? 1 : 2;
+    spare_generation_ = last_;
     enqueue({[part = &other()] {
-                 outcome o{"", part->end(0), 0};  // ends the previous generation, if it has not ended yet
-                 if (!o.ended) return outcome{"the old MPS server can't be ended", false, 0};
-                 part->start();
-                 o.why = part->start_server();
-                 o.daemon = part->daemon();
+                 outcome o{"", part->end(0)};  // ends the previous generation, if it has not ended yet
+                 if (!o.ended) return outcome{"the old MPS server can't be ended", false};
+                 try {
+                     part->start();
+                     mps_control::started_server made = part->start_server();
+                     o.why = std::move(made.why);
+                     o.server = made.server;
+                     o.daemon = part->daemon();
+                 } catch (const error& e) {
+                     o.why = e.what();
+                 }
                  if (!o.why.empty()) (void)part->end(0);
                  return o;
              },
-             [this, of = generation_](const outcome& o) {
+             [this, of = generation_, number = spare_generation_](const outcome& o) {
                  if (o.ended) ended_ = std::max(ended_, of - 1);
-                 if (spare_ != spare_state::making || spare_of_ != of) return;  // not needed any more
+                 if (spare_ != spare_state::making || spare_generation_ != number) return;  // not needed
                  // the old server is in state D; ending it is tried again until it ends
                  if (!o.ended) spare_of_ = 0;
                  spare_ = o.why.empty() ? spare_state::ready : spare_state::none;
+                 if (spare_ == spare_state::none) return;
                  spare_daemon_ = o.daemon;
-                 spare_pidfd_.reset(o.why.empty() ? shm::open_pidfd(o.daemon) : -1);
+                 spare_pidfd_.reset(shm::open_pidfd(o.daemon));
+                 spare_server_pidfd_.reset(shm::open_pidfd(o.server));
+                 name("spare", number);
              },
              {}});
 }
 
+void mps_domain::drop_dead_spare() {
+    if (spare_ != spare_state::ready || spare_is_alive()) return;
+    spare_ = spare_state::none;
+    spare_of_ = 0;
+    spare_due_ns_ = now_ns() + spare_delay_ns;
+    ::unlink((folder_ + "/spare").c_str());
+}
+
 bool mps_domain::spare_is_alive() const noexcept {
-    return spare_ == spare_state::ready && spare_pidfd_ && events_of(spare_pidfd_.get(), POLLIN) == 0;
+    if (spare_ != spare_state::ready || !spare_pidfd_ || events_of(spare_pidfd_.get(), POLLIN) != 0)
+        return false;
+    // a server that cannot be watched counts as alive
+    return !spare_server_pidfd_ || events_of(spare_server_pidfd_.get(), POLLIN) == 0;
+}
+
+// The server of a domain starts with the first client, so it is queried later.
+void mps_domain::find_server() {
+    if (!up_ || server_of_ == generation_) return;
+    server_of_ = generation_;
+    enqueue({[part = &serving()] {
+                 outcome o;
+                 o.server = part->server();
+                 return o;
+             },
+             [this, of = generation_](const outcome& o) {
+                 if (of == generation_ && up_) server_pidfd_.reset(shm::open_pidfd(o.server));
+             },
+             {}});
+}
+
+u64 mps_domain::server_dead_since_ns() {
+    find_server();
+    if (server_dead_ns_ == 0 && server_pidfd_ && events_of(server_pidfd_.get(), POLLIN) != 0)
+        server_dead_ns_ = now_ns();
+    return server_dead_ns_;
 }
 
 void mps_domain::renew(renewal then) {
     if (daemon_pidfd_) loop_->forget(daemon_pidfd_.get());
     daemon_pidfd_.reset();
+    server_pidfd_.reset();
+    server_dead_ns_ = 0;
     daemon_ = {};
     up_ = false;
     {
@@ -140,24 +220,28 @@ void mps_domain::renew(renewal then) {
 void mps_domain::serve_from_spare(renewal then) {
     const u32 over = generation_;
     enqueue({[part = &serving()] {
-                 return outcome{"", part->end(0), 0};
+                 return outcome{"", part->end(0)};
              },
              [this, over, gone = std::move(then.over)](const outcome& o) {
                  if (o.ended) ended_ = std::max(ended_, over);
                  gone();
              },
              {}});
-    serving_ = 1 - serving_;
-    name_serving();
-    generation_ = over + 1;
+    generation_ = spare_generation_;
+    // names the serving daemon and removes the name of the spare one in one step
+    if (::rename((folder_ + "/spare").c_str(), (folder_ + "/serving").c_str()) != 0)
+        name("serving", generation_);
     up_ = true;
+    server_of_ = generation_;
+    server_pidfd_ = std::move(spare_server_pidfd_);
     watch_daemon(spare_daemon_);
     post({{}, [up = std::move(then.up)](const outcome&) { up(""); }, {}});
 }
 
 void mps_domain::start_again(renewal then) {
-    const u32 over = generation_;
-    auto work = [part = &serving(), spare = &other()] {
+    const u32 next = ++last_;
+    ::unlink((folder_ + "/spare").c_str());
+    auto work = [part = &serving(), spare = &other(), to = &part_of(next)] {
         outcome o;
         const bool spare_gone = spare->end(0);  // starting, ending, or dead
         o.ended = part->end(0) && spare_gone;
@@ -166,18 +250,19 @@ void mps_domain::start_again(renewal then) {
             return o;
         }
         try {
-            part->start();
-            o.daemon = part->daemon();
+            to->start();
+            o.daemon = to->daemon();
         } catch (const error& e) {
             o.why = e.what();
         }
         return o;
     };
     enqueue({work,
-             [this, over, then = std::move(then)](const outcome& o) {
-                 if (o.ended) ended_ = std::max(ended_, over);
+             [this, next, then = std::move(then)](const outcome& o) {
+                 if (o.ended) ended_ = std::max(ended_, next - 1);
                  if (o.why.empty()) {
-                     generation_ = over + 1;
+                     generation_ = next;
+                     name("serving", generation_);
                      up_ = true;
                      watch_daemon(o.daemon);
                  }

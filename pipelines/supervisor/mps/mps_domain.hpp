@@ -3,16 +3,18 @@
 // destructor. Blocking work runs on a dedicated thread, one task after the other; results return through the
 // event loop.
 //
-// A generation is one daemon with its server, numbered from 1. If a client dies and was not ended by
-// end_client(), the generation is over: the dead client's work may still run, and the server may refuse new
-// clients (measured). renew() kills daemon and server. When the daemon and the server have ended, every
-// client of that generation is fenced.
+// A generation is one daemon with its server, numbered from 1; a number is used once. If a client dies and
+// was not ended by end_client(), the generation is over: the dead client's work may still run, and the server
+// may refuse new clients (measured). renew() kills daemon and server. When the daemon and the server have
+// ended, every client of that generation is fenced.
 //
-// A daemon and a server take longer to start than to end, so a spare pair is kept ready (make_spare()):
-// renew() then uses the spare pair at once, while the old pair is ended. New clients need not wait until the
-// old pair has ended, because buffers that the old clients may still write are in quarantine until these
-// clients are fenced. The two daemons have separate folders, DIR/mps/0 and DIR/mps/1; the link
-// DIR/mps/serving names the folder of the daemon that serves new clients.
+// A daemon and a server take longer to start than to end, so a spare pair is kept ready (make_spare()). It
+// has the number that it will serve with, and standbys may be its clients. renew() uses the spare pair at
+// once, while the old pair is ended. New clients need not wait until the old pair has ended, because buffers
+// that the old clients may still write are in quarantine until these clients are fenced.
+//
+// Odd generations have the folder DIR/mps/0, even ones DIR/mps/1. The links DIR/mps/serving and DIR/mps/spare
+// have the numbers of both as their targets. One rename of the second to the first makes the spare serve.
 //
 // A crash of this process leaves the daemons running: a supervisor that adopts the run finds them (adopt()),
 // a run of the same name ends them, and so does the last stage that exits
@@ -42,19 +44,22 @@ public:
 
     /// Blocks until the first daemon listens. Throws device_error.
     void start();
-    /// Takes over the daemon of a dead supervisor as generation 1. Also ends that supervisor's other daemon,
-    /// if there is one: a spare, or a daemon that was being ended. Returns false if no daemon answers; call
-    /// renew() then.
+    /// Takes over the daemons of a dead supervisor: the serving one, and a spare one that was ready. Ends any
+    /// other daemon. Returns false if the serving daemon does not answer; call renew() then.
     [[nodiscard]] bool adopt();
 
     /// Ends a client. The client's words must be aborted first, and its process must be sent SIGCONT, because
     /// a stopped client cannot be ended. `then(why)` is always called from the event loop: `why` is empty if
     /// the client's work has certainly ended; otherwise `why` is the reason why this is not certain.
     void end_client(i32 pid, std::function<void(const std::string& why)> then);
-    /// Starts a spare daemon and its server, unless a spare exists or a start was already tried in this
-    /// generation. On failure the domain works without a spare.
+    /// Starts a spare daemon and its server, unless a spare exists or a start has failed in this generation.
+    /// On failure the domain works without a spare. A spare that has died is replaced after a delay.
     void make_spare();
-    [[nodiscard]] bool has_spare() const noexcept { return spare_ == spare_state::ready; }
+    [[nodiscard]] bool has_spare() const noexcept { return spare_generation() != 0; }
+    /// The generation of the spare daemon; 0 if there is none, or if it or its server has died.
+    [[nodiscard]] u32 spare_generation() const noexcept { return spare_is_alive() ? spare_generation_ : 0; }
+    /// Reports the time since which the serving generation's server is dead; 0 while it is alive or unknown.
+    [[nodiscard]] u64 server_dead_since_ns();
 
     struct renewal {
         /// `why` is empty if the next generation serves; otherwise it is the reason why it does not.
@@ -75,8 +80,9 @@ public:
     /// True if no process of that generation is left, and no work of its clients runs.
     [[nodiscard]] bool has_ended(u32 generation) const noexcept { return generation <= ended_; }
     [[nodiscard]] i32 daemon_pid() const noexcept { return daemon_.pid; }
-    [[nodiscard]] std::vector<std::string> client_environment() const {
-        return serving().client_environment();
+    /// The environment of a client of `generation`, which must be the serving or the spare one.
+    [[nodiscard]] std::vector<std::string> client_environment(u32 generation) const {
+        return part_of(generation).client_environment(generation);
     }
 
 private:
@@ -85,19 +91,25 @@ private:
         std::string why;
         /// no process of the earlier generations is left; the new generation may be in any state
         bool ended = false;
-        shm::process_id daemon{};  ///< the new daemon
+        shm::process_id daemon{}, server{};  ///< the new daemon, and its server if that is known
     };
     struct task {
         std::function<outcome()> work;
         std::function<void(const outcome&)> then;
         outcome result;
     };
-    [[nodiscard]] const mps_control& serving() const noexcept { return parts_[serving_]; }
-    [[nodiscard]] const mps_control& other() const noexcept { return parts_[1 - serving_]; }
+    [[nodiscard]] const mps_control& part_of(u32 generation) const noexcept {
+        return parts_[(generation + 1) % 2];
+    }
+    [[nodiscard]] const mps_control& serving() const noexcept { return part_of(generation_); }
+    [[nodiscard]] const mps_control& other() const noexcept { return part_of(generation_ + 1); }
     [[nodiscard]] bool spare_is_alive() const noexcept;
     void serve_from_spare(renewal then);
     void start_again(renewal then);
-    void name_serving() const;
+    void name(const char* role, u32 generation) const;
+    [[nodiscard]] u32 named(const char* role) const;
+    void find_server();
+    void drop_dead_spare();
     void post(task t);
     void enqueue(task t);
     void run_tasks();
@@ -106,16 +118,19 @@ private:
 
     std::string folder_;
     std::array<mps_control, 2> parts_;
-    u32 serving_ = 0;
     event_loop* loop_;
     std::function<void()> on_exit_;
     bool up_ = false;
-    u32 generation_ = 0, ended_ = 0;
+    u32 generation_ = 1, ended_ = 0, last_ = 1;  ///< last_: the highest number that was used
     shm::process_id daemon_;
     spare_state spare_ = spare_state::none;
     u32 spare_of_ = 0;  ///< the generation that was serving when the spare was requested
+    u32 spare_generation_ = 0;
+    u64 spare_due_ns_ = 0;
     shm::process_id spare_daemon_;
-    shm::unique_fd daemon_pidfd_, spare_pidfd_, done_event_;
+    shm::unique_fd daemon_pidfd_, server_pidfd_, spare_pidfd_, spare_server_pidfd_, done_event_;
+    u32 server_of_ = 0;  ///< the generation whose server was queried
+    u64 server_dead_ns_ = 0;
     std::mutex mutex_;
     std::condition_variable wake_;
     std::deque<task> todo_, done_;

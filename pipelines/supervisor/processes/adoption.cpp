@@ -12,6 +12,7 @@
 #include "core/json.hpp"
 #include "ring/check/block_check.hpp"
 #include "ring/check/repair.hpp"
+#include "ring/event_domain.hpp"
 #include "runs/run_lock.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
@@ -81,12 +82,10 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         p->how.outside = r.outside;
         p->how.restart_requested = r.restart_requested;
         p->how.deadline = r.deadline;
+        p->mps.with_domain = r.with_domain;
     }
-    // The generation that the MPS domain had under the dead supervisor is generation 1 for this supervisor. A
-    // client that is fenced has no device work left.
-    const bool client = wants_domain(t, s) && p->pid != 0 && !p->by_hand;
-    p->mps.generation = client ? t.domain->generation() : 0;
-    p->mps.terminated = is_fenced(*p);
+    if (p->pid != 0 && !p->by_hand) p->mps.generation = adopted_generation(t, s, p->incarnation, remembered);
+    p->mps.terminated = is_fenced(*p);  // a client that is fenced has no device work left
     // the process was spawned after the state file was written
     if (p->pid != 0 && std::find(s.pids.begin(), s.pids.end(), p->pid) == s.pids.end()) {
         if (!s.pids.empty()) {
@@ -113,7 +112,7 @@ void find_processes(process_table& t, seat& s, const std::string& run_id,
             what_is(w, sits.entry == k && sits.epoch == w.epoch, ring::reusable(*t.c, k));
         if (what == found_entry::unowned) continue;
         if (what == found_entry::standby) {
-            adopt_standby(t, s, k, run_id);
+            adopt_standby(t, s, k, run_id, remembered);
             continue;
         }
         const bool current = what == found_entry::current;
@@ -223,7 +222,28 @@ void count_cpu_of_fenced(process_table& t, process_records& remembered) {
     }
 }
 
+/// True if the dead supervisor had begun a joint takeover, and the spare domain does not serve yet.
+bool was_renewing(const process_table& t) noexcept {
+    const auto is_over = [&](const process& p) {
+        return p.mps.with_domain && !is_fenced(p) && p.mps.generation == t.domain->generation();
+    };
+    return std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
+        return (s->now && (s->now->mps.generation > t.domain->generation() || is_over(*s->now))) ||
+               std::any_of(s->gone.begin(), s->gone.end(), [&](const auto& p) { return is_over(*p); });
+    });
+}
+
 }  // namespace
+
+u32 adopted_generation(const process_table& t, const seat& s, const ring::incarnation_id& id,
+                       const std::vector<process_record>& remembered) noexcept {
+    if (t.domain == nullptr) return 0;
+    for (const process_record& r : remembered)
+        if (r.entry == id.entry && r.epoch == id.epoch && r.domain != shm::none) return r.domain;
+    const u64 published = ring::load(t.c->entry[id.entry].events_published);
+    if (published != 0) return ring::domain_of_events(published);
+    return id.epoch != 0 && wants_domain(t, s) ? t.domain->generation() : 0;
+}
 
 found_entry what_is(const ring::entry_word& entry, bool named_by_seat, bool reusable) noexcept {
     if (entry.state == entry_state::unused) return found_entry::unowned;
@@ -258,9 +278,14 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
     count_cpu_of_fenced(t, remembered);
     found_processes n;
     for (auto& s : t.seats) find_processes(t, *s, run_id, remembered[s->index], n);
-    for (auto& s : t.seats) resume_seat(t, *s);
-    if (t.domain != nullptr && !t.account.domain_abandoned && !t.domain->is_up())
-        renew_domain(t, "its daemon ended with the supervisor");
+    in_order(t, [&] {
+        for (auto& s : t.seats) resume_seat(t, *s);
+        if (t.domain == nullptr || t.account.domain_abandoned) return;
+        if (!t.domain->is_up())
+            renew_domain(t, "its daemon ended with the supervisor");
+        else if (was_renewing(t))
+            renew_domain(t, "the dead supervisor had begun to renew it");
+    });
     restart_clocks(t, now_ns());
     return n;
 }

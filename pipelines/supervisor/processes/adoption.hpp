@@ -53,6 +53,10 @@ struct found_processes {
 /// processes that exist; `state` (the last result of state_json(), or null) has the counters and the pending
 /// actions. Retires dead processes; starts none before memory_is_there().
 found_processes adopt_processes(process_table& t, const nlohmann::json& state, const std::string& run_id);
+/// Returns the generation of the MPS domain of an adopted process: as the dead supervisor knew it, or as the
+/// process has published it; otherwise the serving one, or 0 for a standby.
+[[nodiscard]] u32 adopted_generation(const process_table& t, const seat& s, const ring::incarnation_id& id,
+                                     const std::vector<process_record>& remembered) noexcept;
 /// Returns the seats whose process is alive and has not reconnected yet.
 [[nodiscard]] std::vector<const seat*> not_returned(const process_table& t);
 /// Logs the output that a stage wrote while no supervisor read it. To be called after the stage has reported

@@ -16,13 +16,16 @@
 namespace carousel::supervisor {
 namespace {
 
+constexpr u64 server_patience_ns = 250 * ns_per_ms;
+
 [[nodiscard]] bool is_client(const process_table& t, const process& p) noexcept {
     return t.domain != nullptr && p.mps.generation != 0 && !t.domain->has_ended(p.mps.generation);
 }
 
-/// True for a client of a generation that is being ended, or has ended.
+/// True for a client of a generation that is being ended, or has ended. Numbers grow: the spare domain has a
+/// higher one than the serving domain.
 [[nodiscard]] bool is_previous_generation(const process_table& t, const process& p) noexcept {
-    return t.domain != nullptr && p.mps.generation != 0 && p.mps.generation != t.domain->generation();
+    return t.domain != nullptr && p.mps.generation != 0 && p.mps.generation < t.domain->generation();
 }
 
 [[nodiscard]] client_view view_of(const process_table& t, const process& p, bool through) noexcept {
@@ -155,6 +158,33 @@ void poll_ended_processes(process_table& t) {
         for (auto& p : s->gone) poll_retirement(t, *s, *p, now);
 }
 
+/// True if every stage of the serving domain has a standby that can take over, so that the end of the domain
+/// costs less time than a fresh process for one stage.
+bool all_stand_by(const process_table& t) noexcept {
+    if (t.domain == nullptr || t.renewing || t.ending || t.paused || !t.domain->has_spare()) return false;
+    return std::all_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
+        if (!s->now || s->now->mps.generation != t.domain->generation() || t.through(s->stage)) return true;
+        return s->standby && s->standby->standing_by && !s->standby->kill_sent &&
+               s->standby->mps.generation == t.domain->spare_generation() &&
+               s->machine.state() == seat_state::running &&
+               ring::load(t.c->entry[s->now->incarnation.entry].commits) != 0;
+    });
+}
+
+/// The holder of the seat is ended because its domain ends.
+void end_with_domain(process_table& t, seat& s) {
+    if (!died_by_itself(
+            // a process that died by itself has caused its own death, like the process whose death was
+            // detected first
+            ring::load(t.c->entry[s.now->incarnation.entry].exit_note))) {
+        s.now->how.restart_requested = s.now->how.outside = s.now->by_supervisor = s.now->mps.with_domain =
+            true;
+        report_end(t, s, *s.now);  // reported before the process is killed, because a later supervisor that
+                                   // finds the process dead has no other record of the cause
+    }
+    retire(t, s);
+}
+
 void domain_is_up(process_table& t, const std::string& why) {
     t.renewing = false;
     if (!t.domain->is_up() && !t.domain->has_ended(t.domain->generation())) {
@@ -166,6 +196,8 @@ void domain_is_up(process_table& t, const std::string& why) {
     if (!why.empty()) abandon_domain(t, why);
     const u64 now = now_ns();
     for (auto& s : t.seats) {
+        // its standby had taken over when the spare domain died
+        if (s->now && s->now->seen_dead_ns == 0 && is_previous_generation(t, *s->now)) end_with_domain(t, *s);
         s->clock_base_ns = std::max(s->clock_base_ns, now);
         if (s->start_wanted && !s->now && now >= s->due_ns)
             t.todo.push_back({work::kind::start, s->index, {}});
@@ -188,6 +220,21 @@ bool may_start(const process_table& t, const seat& s) noexcept {
     return !wants_domain(t, s) || (t.domain->is_up() && !t.renewing);
 }
 
+u32 generation_for(const process_table& t, const seat& s, bool standby) noexcept {
+    if (!wants_domain(t, s)) return 0;
+    return standby ? t.domain->spare_generation() : t.domain->generation();
+}
+
+bool may_stand_by(const process_table& t, const seat& s) noexcept {
+    return may_start(t, s) && (!wants_domain(t, s) || t.domain->has_spare());
+}
+
+bool standby_fits(const process_table& t, const seat& s) noexcept {
+    const bool ends = s.now->mps.breaks || t.renewing;
+    return s.standby->mps.generation == generation_for(t, s, ends) &&
+           (s.standby->mps.generation != 0 || !wants_domain(t, s));
+}
+
 bool death_breaks_domain(const process_table& t, const seat& s, const process& p) noexcept {
     return breaks_domain(view_of(t, p, t.through(s.stage)));
 }
@@ -205,7 +252,7 @@ void excuse_process(const process_table& t, process& p) noexcept {
 
 bool ends_alone(const process_table& t, const process& p) noexcept {
     return is_client(t, p) && p.mps.generation == t.domain->generation() && t.domain->is_up() &&
-           !p.mps.with_domain && !p.how.through;
+           !t.renewing && !p.mps.with_domain && !p.how.through;
 }
 
 bool can_terminate_client(const process_table& t, const process& p) noexcept {
@@ -224,10 +271,24 @@ void end_client(process_table& t, const process& p) {
 }
 
 void domain_breaks(process_table& t, seat& s, process& p) {
+    // The process has taken over in the spare domain and dies before that domain serves: the next poll renews
+    // it.
+    if (t.renewing && p.mps.generation > t.renewed) return;
     p.mps.broke = true;
     if (p.mps.excused && !fault_was_injected(t, p.mps.generation)) count_fault(t, p.mps.generation);
     if (!is_previous_generation(t, p)) renew_domain(t, fmt::format("{} (pid {}) died in it", s.label, p.pid));
     report_end(t, s, p);
+}
+
+bool end_client_with_domain(process_table& t, seat& s, const std::string& why) {
+    const process& p = *s.now;
+    const bool all = ends_alone(t, p) && all_stand_by(t);
+    const std::string text = fmt::format("{} (pid {}) {}", s.label, p.pid, why);
+    in_order(t, [&] {
+        retire(t, s);
+        if (all) renew_domain(t, text);
+    });
+    return all;
 }
 
 void renew_domain(process_table& t, const std::string& why) {
@@ -236,25 +297,15 @@ void renew_domain(process_table& t, const std::string& why) {
     ++t.account.domain_faults;
     t.account.domain_ends += t.account.domain_restored ? 1 : 0;
     t.account.domain_restored = false;
-    const u32 over = t.domain->generation();
+    const u32 over = t.renewed = t.domain->generation();
     t.log_line(fmt::format("the MPS domain is renewed with all its stages: {}", why));
-    // First all words are revoked. The server is ended only after that, because ending it completes pending
-    // events, and words may still depend on these events.
+    // First all words are revoked, and standbys in the spare domain take them over. The server is ended only
+    // after that, because ending it completes pending events, and words may still depend on these events.
     in_order(t, [&] {
         for (auto& s : t.seats) {
             if (s->standby && s->standby->mps.generation == over) end_standby(*s);
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
-            if (!died_by_itself(
-                    // a process that died by itself has caused its own death, like the process whose death
-                    // was detected first
-                    ring::load(t.c->entry[s->now->incarnation.entry].exit_note))) {
-                s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor =
-                    s->now->mps.with_domain = true;
-                report_end(t, *s, *s->now);  // reported before the process is killed, because a later
-                                             // supervisor that finds the process dead has no other record of
-                                             // the cause
-            }
-            retire(t, *s);
+            end_with_domain(t, *s);
         }
         t.todo.push_back({work::kind::renew_domain, 0, {}});
     });
@@ -294,11 +345,27 @@ void update_trial(process_table& t, const seat& s, const process& p) {
                     s.label, p.pid));
 }
 
+namespace {
+
+/// Standbys whose spare domain has died, or has become the serving one without them.
+void end_misplaced_standbys(process_table& t) {
+    if (t.renewing || t.paused) return;
+    for (auto& s : t.seats) {
+        if (!s->standby || s->standby->kill_sent) continue;
+        if (s->standby->mps.generation == generation_for(t, *s, true)) continue;
+        s->standby->kill_sent = true;
+        end_standby(*s);
+    }
+}
+
+}  // namespace
+
 // The daemon may have died while no process could be started anyway, because memory and words were being
 // rebuilt. Without this check no process would be started again.
 void watch_domain(process_table& t) {
     if (t.domain == nullptr || t.account.domain_abandoned) return;
     if (!t.domain->is_up()) return renew_domain(t, "its daemon has ended");
+    end_misplaced_standbys(t);
     const bool whole = std::none_of(t.seats.begin(), t.seats.end(), [&t](const auto& s) {
         return wants_domain(t, *s) &&
                (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);
@@ -309,7 +376,11 @@ void watch_domain(process_table& t) {
                                t.setup->stages[t.trial.on_trial].spec.name));
         move_on(t);
     }
-    if (whole && !t.ending && !t.paused) t.domain->make_spare();
+    if (!whole || t.ending || t.paused || t.renewing) return;
+    t.domain->make_spare();
+    // A server that dies of a client's fault ends its clients, whose notes name the cause.
+    const u64 dead = t.domain->server_dead_since_ns();
+    if (dead != 0 && now_ns() - dead > server_patience_ns) renew_domain(t, "its server has died");
 }
 
 }  // namespace carousel::supervisor

@@ -11,6 +11,14 @@ void use_domain(process_table& t, mps_domain* domain);
 /// True if this stage should be a client of the domain.
 [[nodiscard]] bool wants_domain(const process_table& t, const seat& s) noexcept;
 [[nodiscard]] bool may_start(const process_table& t, const seat& s) noexcept;
+/// True if a standby of the seat can start: in the spare domain, or in a GPU context of its own.
+[[nodiscard]] bool may_stand_by(const process_table& t, const seat& s) noexcept;
+/// The generation of the domain in which a process that starts now becomes a client: the serving one, for a
+/// standby the spare one. 0: it has its own GPU context.
+[[nodiscard]] u32 generation_for(const process_table& t, const seat& s, bool standby) noexcept;
+/// True if the seat's standby is where the successor of its holder must be. If the holder's domain ends, that
+/// is the spare domain, in which the standbys of all stages take over together.
+[[nodiscard]] bool standby_fits(const process_table& t, const seat& s) noexcept;
 [[nodiscard]] bool death_breaks_domain(const process_table& t, const seat& s, const process& p) noexcept;
 /// For a process that has ended: true if its device work can no longer write either.
 [[nodiscard]] bool fence_is_known(const process_table& t, const process& p) noexcept;
@@ -25,6 +33,9 @@ void excuse_process(const process_table& t, process& p) noexcept;
 void end_client(process_table& t, const process& p);
 /// To be called if the death of `p` ends the domain.
 void domain_breaks(process_table& t, seat& s, process& p);
+/// Retires the seat's holder, which the supervisor ends. If every stage of its domain has a standby, the
+/// domain ends with it: all standbys take over. Returns true in that case.
+bool end_client_with_domain(process_table& t, seat& s, const std::string& why);
 /// Condemns all clients; the daemon is renewed when their words are revoked (work::renew_domain).
 void renew_domain(process_table& t, const std::string& why);
 void renew_daemon(process_table& t);

@@ -335,7 +335,7 @@ void deadline_missed(process_table& t, seat& s, const std::string& what) {
         p.how.deadline = true;
         t.log_line(fmt::format("{} (pid {}): {}: replacing it", s.label, p.pid, what));
     }
-    retire(t, s);
+    (void)end_client_with_domain(t, s, what);
 }
 
 std::string place_in_slot(const nlohmann::json& format, u64 offset) {

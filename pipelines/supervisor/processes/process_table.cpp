@@ -158,10 +158,11 @@ json last_of(const std::vector<T>& all, std::size_t most) {
 }
 
 process_record record_of(const process& p) {
-    return {p.incarnation.entry,     p.incarnation.epoch, p.pid,          p.start_time,  p.spawned_ns,
-            p.signalled_ns,          p.seen_dead_ns,      p.user_signal,  p.by_hand,     p.tool,
-            p.by_supervisor,         p.counted,           p.judged,       p.cpu_counted, p.how.outside,
-            p.how.restart_requested, p.how.deadline,      p.how.was_ready};
+    return {
+        p.incarnation.entry,     p.incarnation.epoch, p.pid,           p.start_time,      p.spawned_ns,
+        p.signalled_ns,          p.seen_dead_ns,      p.user_signal,   p.by_hand,         p.tool,
+        p.by_supervisor,         p.counted,           p.judged,        p.cpu_counted,     p.how.outside,
+        p.how.restart_requested, p.how.deadline,      p.how.was_ready, p.mps.with_domain, p.mps.generation};
 }
 
 json seat_json(const seat& s) {
@@ -188,10 +189,11 @@ void mix(u64& sum, u64 value) noexcept { sum = (sum ^ value) * 0x100'0000'01b3UL
 void mix_process(u64& sum, const process& p) noexcept {
     mix(sum, u64{p.incarnation.entry} << 32U | p.incarnation.epoch);
     const bool flags[] = {p.by_supervisor, p.counted,       p.judged, p.how.outside, p.how.restart_requested,
-                          p.how.deadline,  p.how.was_ready, p.tool,   p.ended};
+                          p.how.deadline,  p.how.was_ready, p.tool,   p.ended,       p.mps.with_domain};
     for (const bool f : flags) mix(sum, f ? 1 : 2);
     mix(sum, static_cast<u64>(p.pid) << 32U | static_cast<u32>(p.user_signal));
     mix(sum, p.signalled_ns);
+    mix(sum, p.mps.generation);
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ class mps_domain;
 
 /// A process's membership in an MPS domain (mps_policy.hpp).
 struct domain_part {
-    u32 generation = 0;        ///< generation of the domain that the process is a client of; 0: the process
-                               ///< has its own GPU context
+    u32 generation = 0;        ///< generation of the domain that the process is a client of: the serving one,
+                               ///< or for a standby the spare one; 0: the process has its own GPU context
     bool terminated = false;   ///< terminate_client has ended all work of the process
     bool breaks = false;       ///< the death of the process ends the domain
     bool broke = false;        ///< the death was handled as the end of the domain
@@ -254,6 +254,7 @@ struct process_table {
     const checkpoint_store* checkpoints = nullptr;  ///< null: the run has none
     mps_domain* domain = nullptr;                   ///< null: every stage has a GPU context of its own
     bool renewing = false;                          ///< the domain's next generation is not ready yet
+    u32 renewed = 0;                                ///< the generation that is ended, or was ended last
     fault_row faults;                               ///< counts the domain's faults
     mps_trial trial;                                ///< finds the stage that causes the domain's faults
     bool ending = false;                            ///< the run ends: no process is started any more
@@ -283,12 +284,15 @@ struct process_record {
     bool by_hand = false, tool = false, by_supervisor = false, counted = false, judged = false;
     bool cpu_counted = false;
     bool outside = false, restart_requested = false, deadline = false, was_ready = false;
+    bool with_domain = false;
+    /// generation of the MPS domain; none: the file has no such value
+    u32 domain = shm::none;
     static constexpr field_rules rules{.missing_is_default = true};
 };
 BOOST_DESCRIBE_STRUCT(process_record, (),
                       (entry, epoch, pid, start_time, spawned_ns, signalled_ns, seen_dead_ns, user_signal,
                        by_hand, tool, by_supervisor, counted, judged, cpu_counted, outside, restart_requested,
-                       deadline, was_ready))
+                       deadline, was_ready, with_domain, domain))
 using process_records = std::vector<std::vector<process_record>>;  ///< by seat
 
 /// Returns the CPU time that the process has reported at its last heartbeat; 0 if it is already in

@@ -58,7 +58,7 @@ void found_committed(process_table& t, const seat& s, process& p, u64 ring_seque
 /// R1. Returns false if no entry is free; the next poll tries again.
 bool name_successor(process_table& t, seat& s, process& p) {
     p.mps.breaks = death_breaks_domain(t, s, p);
-    if (!p.mps.breaks && promote_standby(t, s)) return true;
+    if (promote_standby(t, s)) return true;
     // Before a rebuild, the entry only gives the seat another epoch, without which no word can be revoked.
     // The words of a damaged block are left as they are, except those of a program, which may continue to
     // run.

@@ -112,7 +112,10 @@ std::string kill_client(process_table& t, seat& s) {
     if (p.signalled_ns == 0) p.signalled_ns = now_ns();
     p.user_signal = p.how.signal = SIGKILL;
     p.how.known = p.how.outside = p.by_supervisor = true;
-    retire(t, s);
+    if (end_client_with_domain(t, s, "is killed"))
+        return fmt::format("ended {} (pid {}); the standbys of all stages of its MPS domain take over",
+                           s.label, pid) +
+               pause_text(s);
     return fmt::format("ended {} (pid {}); its MPS domain continues (`kill -9 {}` from outside may end it)",
                        s.label, pid, pid) +
            pause_text(s);

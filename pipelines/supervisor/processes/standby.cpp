@@ -12,6 +12,7 @@
 #include "runs/run_lock.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
+#include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/start.hpp"
@@ -103,7 +104,7 @@ void keep_standby(process_table& t, seat& s, u64 now) {
         }
     }
     standby_view v{t.setup->stages[s.stage].spec.standby,
-                   !t.ending && !t.paused && t.memory_there && !t.through(s.stage) && may_start(t, s)};
+                   !t.ending && !t.paused && t.memory_there && !t.through(s.stage) && may_stand_by(t, s)};
     v.seat = s.machine.state();
     v.holder_there = s.now != nullptr;
     v.holder_ready = s.now && s.now->how.was_ready;
@@ -134,8 +135,10 @@ bool promote_standby(process_table& t, seat& s) {
     const bool in_work =
         s.machine.state() == seat_state::running || s.machine.state() == seat_state::starting;
     succession_view v;
+    const bool replaced = s.now->how.restart_requested && !s.now->mps.with_domain;
     v.configured = t.setup->stages[s.stage].spec.standby && !t.ending && !t.paused && !s.successor &&
-                   in_work && !s.now->how.restart_requested && !s.now->by_hand && !t.through(s.stage);
+                   in_work && !replaced && !s.now->by_hand && !t.through(s.stage) &&
+                   (!s.standby || standby_fits(t, s));
     v.holder_running = s.machine.state() == seat_state::running;
     v.holder_delivered = ring::load(t.c->entry[s.now->incarnation.entry].commits) != 0;
     v.there = s.standby != nullptr;
@@ -166,7 +169,8 @@ bool promote_standby(process_table& t, seat& s) {
 // withdrawn; a process that was already spawned for it is then refused. If its process has died, the entry is
 // free, because a standby owns nothing. If its process is alive, the standby is kept, or is ended for a
 // reason that is logged.
-void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id) {
+void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id,
+                   const std::vector<process_record>& remembered) {
     shm::incarnation& e = t.c->entry[entry];
     if (ring::withdraw(*t.c, entry)) return;
     auto p = std::make_unique<process>();
@@ -183,7 +187,7 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     p->standing_by = p->how.was_ready = ring::load(e.live_since_ns) != 0;
     // the process was found by the start time in the entry, so this time is right
     if (p->how.was_ready) p->start_time = ring::load(e.start_time);
-    p->mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
+    p->mps.generation = adopted_generation(t, s, p->incarnation, remembered);
     // The seat already names the standby: the dead supervisor had decided to promote it.
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry) {
         if (const ring::incarnation_id incarnation = ring::promote(*t.c, s.index, entry); incarnation) {
@@ -193,11 +197,13 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
             return;
         }
     }
-    const bool place = !s.standby && t.setup->stages[s.stage].spec.standby;
-    if (!place) {
-        t.log_line(fmt::format("{}'s standby (pid {}) is ended: {}", s.label, p->pid,
-                               s.standby ? "the dead supervisor has left another standby"
-                                         : "the stage no longer has a standby"));
+    const char* const misplaced =
+        s.standby                                         ? "the dead supervisor has left another standby"
+        : !t.setup->stages[s.stage].spec.standby          ? "the stage no longer has a standby"
+        : p->mps.generation != generation_for(t, s, true) ? "it is not a client of the spare MPS domain"
+                                                          : nullptr;
+    if (misplaced != nullptr) {
+        t.log_line(fmt::format("{}'s standby (pid {}) is ended: {}", s.label, p->pid, misplaced));
         shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         ring::doom(*t.c, entry);
         p->step = retirement_step::revoked;  // it owned no word

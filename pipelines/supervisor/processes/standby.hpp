@@ -50,6 +50,8 @@ void keep_standby(process_table& t, seat& s, u64 now);
 void end_standby(const seat& s) noexcept;
 void standby_ended(process_table& t, seat& s, u64 now);
 /// Handles a STANDBY entry that a dead supervisor has left.
-void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id);
+/// `remembered`: the processes of the seat that the dead supervisor knew.
+void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id,
+                   const std::vector<process_record>& remembered);
 
 }  // namespace carousel::supervisor

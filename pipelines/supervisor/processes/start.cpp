@@ -47,9 +47,10 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
                      fmt::format("CAROUSEL_ATTACH={} {} {} {}", t.setup->directory, p.incarnation.seat,
                                  p.incarnation.entry, p.incarnation.epoch),
                      "CUDA_MODULE_LOADING=EAGER"};
-    p.mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
+    p.mps.generation = generation_for(t, s, p.incarnation.epoch == 0);
     if (p.mps.generation != 0)
-        for (std::string& word : t.domain->client_environment()) r.environment.push_back(std::move(word));
+        for (std::string& word : t.domain->client_environment(p.mps.generation))
+            r.environment.push_back(std::move(word));
     p.tool = !st.spec.prefix.empty();
     r.interactive = p.tool && isatty(STDIN_FILENO) != 0;
     shm::unique_fd output;

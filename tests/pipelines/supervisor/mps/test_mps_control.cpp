@@ -77,7 +77,7 @@ TEST_CASE("daemon and server get the settings of MPS and no other variable") {
 TEST_CASE("a client has one connection to the device, unless the environment sets the number") {
     const mps_control control("/somewhere");
     const auto has_one = [&] {
-        const std::vector<std::string> words = control.client_environment();
+        const std::vector<std::string> words = control.client_environment(1);
         return std::count(words.begin(), words.end(), "CUDA_DEVICE_MAX_CONNECTIONS=1") == 1;
     };
     CHECK(has_one());
@@ -153,9 +153,10 @@ TEST_CASE("if a daemon is abandoned, the spare one serves at once, and the old o
     {
         mps_domain domain(p.w.folder(), loop);
         domain.start();
-        const auto first = domain.client_environment();
+        const auto first = domain.client_environment(1);
         domain.make_spare();
         CHECK(turn_until(loop, [&] { return domain.has_spare(); }));
+        CHECK(domain.spare_generation() == 2);
         CHECK_THAT(fake.log(), contains("start_server -uid"));
         CHECK(p.processes() == 4);
         bool over = false;
@@ -163,7 +164,7 @@ TEST_CASE("if a daemon is abandoned, the spare one serves at once, and the old o
         domain.renew({[&](const std::string& w) { why = w; }, [&] { over = true; }});
         CHECK(domain.is_up());  // nothing was waited for
         CHECK(domain.generation() == 2);
-        CHECK(domain.client_environment() != first);
+        CHECK(domain.client_environment(2)[0] != first[0]);
         CHECK_FALSE(domain.has_ended(1));
         CHECK(turn_until(loop, [&] { return over && why == ""; }));
         CHECK(domain.has_ended(1));
@@ -182,7 +183,7 @@ TEST_CASE("without a live spare daemon the domain restarts at its place") {
     event_loop loop;
     mps_domain domain(p.w.folder(), loop);
     domain.start();
-    const auto first = domain.client_environment();
+    const auto first = domain.client_environment(1);
     domain.make_spare();
     CHECK(turn_until(loop, [&] { return domain.has_spare(); }));
     REQUIRE(
@@ -191,9 +192,9 @@ TEST_CASE("without a live spare daemon the domain restarts at its place") {
     domain.renew({[&](const std::string& w) { why = w; }, [] {}});
     CHECK_FALSE(domain.is_up());
     CHECK(turn_until(loop, [&] { return why == ""; }));
-    CHECK(domain.client_environment() == first);
-    CHECK(domain.has_ended(1));
-    CHECK(domain.generation() == 2);
+    CHECK(domain.client_environment(3)[0] == first[0]);
+    CHECK(domain.has_ended(2));
+    CHECK(domain.generation() == 3);  // 2 was the spare one
 }
 
 TEST_CASE("an adopter of a run with two daemons keeps the serving one and ends the other") {
@@ -203,15 +204,66 @@ TEST_CASE("an adopter of a run with two daemons keeps the serving one and ends t
     p.control.start();
     const mps_control served(shm::mps_folder(p.w.folder()), "1");
     served.start();
-    std::filesystem::create_symlink("1", shm::mps_folder(p.w.folder()) + "/serving");
+    std::filesystem::create_symlink("2", shm::mps_folder(p.w.folder()) + "/serving");
     const i32 pid_before = served.daemon().pid;
     {
         mps_domain domain(p.w.folder(), loop);
         CHECK(domain.adopt());
         CHECK(domain.daemon_pid() == pid_before);
-        CHECK(turn_until(loop, [&] { return p.processes() == 2; }));
+        CHECK(domain.generation() == 2);
+        CHECK(turn_until(loop, [&] { return domain.has_ended(1); }));
+        CHECK(p.processes() == 2);
     }
     CHECK(p.is_empty());
+}
+
+TEST_CASE("an adopter keeps a spare daemon that was ready, and its number") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    event_loop loop;
+    p.control.start();
+    const mps_control spare(shm::mps_folder(p.w.folder()), "1");
+    spare.start();
+    std::filesystem::create_symlink("7", shm::mps_folder(p.w.folder()) + "/serving");
+    std::filesystem::create_symlink("10", shm::mps_folder(p.w.folder()) + "/spare");
+    const i32 pid_before = spare.daemon().pid;
+    {
+        mps_domain domain(p.w.folder(), loop);
+        CHECK(domain.adopt());
+        CHECK(domain.generation() == 7);
+        CHECK(domain.spare_generation() == 10);
+        CHECK_FALSE(domain.has_ended(7));
+        SECTION("it serves") {
+            bool over = false;
+            domain.renew({[](const std::string&) {}, [&] { over = true; }});
+            CHECK(domain.generation() == 10);
+            CHECK(domain.daemon_pid() == pid_before);
+            CHECK(std::filesystem::read_symlink(shm::mps_folder(p.w.folder()) + "/serving") == "10");
+            CHECK_FALSE(std::filesystem::is_symlink(shm::mps_folder(p.w.folder()) + "/spare"));
+            CHECK(turn_until(loop, [&] { return over; }));
+            CHECK(domain.has_ended(7));
+        }
+        SECTION("its server dies: the next spare has a number that no client had") {
+            REQUIRE(::kill(spare.server().pid, SIGKILL) == 0);
+            CHECK(turn_until(loop, [&] { return domain.spare_generation() == 0; }));
+            CHECK(turn_until(loop, [&] { return domain.make_spare(), domain.has_spare(); }));
+            CHECK(domain.spare_generation() == 12);
+        }
+    }
+    CHECK(p.is_empty());
+}
+
+TEST_CASE("the death of a domain's server is noticed although its daemon lives") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    event_loop loop;
+    mps_domain domain(p.w.folder(), loop);
+    domain.start();
+    CHECK(domain.server_dead_since_ns() == 0);
+    loop.run_once(200);
+    REQUIRE(::kill(p.control.server().pid, SIGKILL) == 0);
+    CHECK(turn_until(loop, [&] { return domain.server_dead_since_ns() != 0; }));
+    CHECK(domain.is_up());
 }
 
 TEST_CASE("a dead supervisor's daemon is adopted, and a second start ends the existing daemon") {

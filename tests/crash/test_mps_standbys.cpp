@@ -1,0 +1,158 @@
+// Standbys of an MPS domain's stages wait in the spare domain and take over together. As in
+// test_mps_domain.cpp, the domains are fake.
+#include <csignal>
+
+#include "supervisor/mps/mps_control.hpp"
+#include "tests/crash/crash_plan.hpp"
+#include "tests/crash/mps_run.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+void end_whole(run_fixture& run) {
+    run.signal(SIGINT);
+    run.wait();
+    INFO(run.log());
+    check_undamaged(run.report());
+    CHECK(run.report()["dead_letters"].empty());
+    CHECK(run.leftovers() == "");
+}
+
+/// The server is the first child of the fake daemon.
+i32 server_of(i32 daemon) {
+    return std::atoi(read_file(fmt::format("/proc/{0}/task/{0}/children", daemon)).value_or("").c_str());
+}
+
+}  // namespace
+
+TEST_CASE("standbys in the spare MPS domain take over together, whatever ends the serving one") {
+    run_fixture run;
+    run.start(run.pipeline("joint", with_standbys("joint")), {}, with_fake(run));
+    std::vector<i32> standbys = all_standbys(run);
+    u64 generation = 1;
+    std::string out;
+    const auto take_over = [&](auto&& end) {
+        REQUIRE(std::count(standbys.begin(), standbys.end(), 0) == 0);
+        end();
+        CHECK(run.wait_until([&] { return pids_of(run) == standbys; }, 5));
+        CHECK(domain_of(run)["generation"] == ++generation);
+        standbys = all_standbys(run, standbys);
+    };
+    take_over([&] { run.hit("middle", SIGKILL); });
+    take_over([&] {
+        REQUIRE(run.command({"kill", "sink", "-p", "joint"}, out) == 0);
+        CHECK_THAT(out, contains("the standbys of all stages of its MPS domain take over"));
+    });
+    take_over([&] { REQUIRE(::kill(domain_of(run)["daemon_pid"].get<i32>(), SIGKILL) == 0); });
+    take_over([&] {
+        const i32 server = server_of(domain_of(run)["daemon_pid"]);
+        REQUIRE((server > 0 && ::kill(server, SIGKILL) == 0));
+    });
+    take_over([&] {
+        for (const i32 pid : pids_of(run)) ::kill(pid, SIGKILL);
+    });
+    end_whole(run);
+    const json r = run.report();
+    CHECK(r["standby_takeovers"] == 15);
+    CHECK(r["restarts"] == 15);
+    CHECK(r["mps"]["domain_faults"] == 5);
+}
+
+TEST_CASE("the death of the spare MPS domain costs its standbys and no process that works") {
+    run_fixture run;
+    run.start(run.pipeline("spares", with_standbys("spares")), {}, with_fake(run));
+    const std::vector<i32> standbys = all_standbys(run), holders = pids_of(run);
+    REQUIRE(domain_of(run)["spare"] == true);
+    const bool server = GENERATE(false, true);
+    CAPTURE(server);
+    const i32 daemon = supervisor::mps_control(run.path("runtime/carousel/spares/mps"), "1").daemon().pid;
+    REQUIRE(daemon > 0);
+    REQUIRE(::kill(server ? server_of(daemon) : daemon, SIGKILL) == 0);
+    const std::vector<i32> next = all_standbys(run, standbys);
+    CHECK(std::count(next.begin(), next.end(), 0) == 0);
+    CHECK(pids_of(run) == holders);
+    run.hit("numbers", SIGKILL);
+    CHECK(run.wait_until([&] { return pids_of(run) == next; }, 5));
+    CHECK(domain_of(run)["generation"] == 4);  // 2 was that of the spare that died
+    end_whole(run);
+    CHECK(run.report()["mps"]["domain_faults"] == 1);
+}
+
+TEST_CASE(
+    "without a standby for each stage `kill` ends one stage, an outside kill starts those that lack one") {
+    run_fixture run;
+    run.start(run.pipeline("some", with_standbys("some", "", "")), {}, with_fake(run));
+    REQUIRE(run.wait_until([&] { return standbys_of(run)[0] != 0 && standbys_of(run)[2] != 0; }));
+    const std::vector<i32> standbys = standbys_of(run), before = pids_of(run);
+    std::string out;
+    REQUIRE(run.command({"kill", "sink", "-p", "some"}, out) == 0);
+    CHECK_THAT(out, contains("its MPS domain continues"));
+    REQUIRE(run.wait_until(
+        [&] { return run.pid_of("sink") != before[2] && run.stage("sink")["state"] == "running"; }));
+    CHECK(run.pid_of("sink") != standbys[2]);  // its standby waits in the other domain
+    CHECK(run.pid_of("middle") == before[1]);
+    CHECK(standbys_of(run)[0] == standbys[0]);
+    const std::vector<i32> then = pids_of(run);
+    run.hit("middle", SIGKILL);
+    REQUIRE(run.wait_until(
+        [&] { return run.pid_of("middle") != then[1] && run.stage("middle")["state"] == "running"; }));
+    CHECK(run.pid_of("numbers") == standbys[0]);
+    end_whole(run);
+    CHECK(run.report()["mps"]["domain_faults"] == 1);
+}
+
+TEST_CASE("a supervisor that dies in a joint takeover has a successor that completes it") {
+    const auto [point, nth] = GENERATE(table<crash_point, u64>({{crash_point::seat_named, 1},
+                                                                {crash_point::entry_doomed, 2},
+                                                                {crash_point::words_revoked, 3},
+                                                                {crash_point::entry_fenced, 1}}));
+    CAPTURE(static_cast<int>(point), nth);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("supervisor", point, "kill", nth);
+    plan.write();
+    std::vector<std::string> environment = with_fake(run);
+    environment.push_back(plan.environment());
+    const std::string file = run.pipeline("completed", with_standbys("completed"));
+    run.start(file, {}, environment);
+    const std::vector<i32> standbys = all_standbys(run);
+    REQUIRE(std::count(standbys.begin(), standbys.end(), 0) == 0);
+    run.hit("middle", SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    CHECK(plan.pending_lines() == "");
+    run.start(file, {}, environment);
+    CHECK(run.wait_until([&] { return pids_of(run) == standbys; }));
+    CHECK(run.wait_until([&] { return domain_of(run)["generation"] == 2; }));
+    const std::vector<i32> next = all_standbys(run, standbys);
+    run.hit("sink", SIGKILL);
+    CHECK(run.wait_until([&] { return pids_of(run) == next; }));
+    end_whole(run);
+    CHECK(run.report()["taken_over"] == 1);
+}
+
+TEST_CASE("a supervisor adopts the standbys of the spare MPS domain, which take over from all dead stages") {
+    run_fixture run;
+    const std::string file = run.pipeline("adopters", with_standbys("adopters"));
+    run.start(file, {}, with_fake(run));
+    const std::vector<i32> standbys = all_standbys(run), holders = pids_of(run);
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    const bool dead = GENERATE(false, true);
+    CAPTURE(dead);
+    for (const i32 pid : holders)
+        if (dead) REQUIRE(::kill(pid, SIGKILL) == 0);
+    run.start(file, {}, with_fake(run));
+    REQUIRE(run.wait_running());
+    CHECK(run.wait_until([&] { return pids_of(run) == (dead ? standbys : holders); }));
+    if (!dead) {
+        CHECK(standbys_of(run) == standbys);
+        CHECK(domain_of(run)["spare"] == true);
+        run.hit("middle", SIGKILL);
+        CHECK(run.wait_until([&] { return pids_of(run) == standbys; }));
+    }
+    end_whole(run);
+    CHECK(run.report()["standby_takeovers"] == 3);
+}
