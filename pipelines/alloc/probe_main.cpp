@@ -1,7 +1,7 @@
 // carousel-probe: prints what CUDA offers on this machine, as one JSON object on stdout:
 //   {built_with_cuda, driver_version, runtime_version, devices: [{ordinal, uuid, name, total_bytes,
 //   free_bytes, compute, vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, read_only_host,
-//   same_host_address, peers: [ordinal, ...]}], error}
+//   same_host_address, exclusive_process, peers: [ordinal, ...]}], error}
 // Versions have the form "13.0", or null if there is none; error is null if at least one device can be used.
 //   --quick   opens no context, because a context costs about 0.2 s and 0.5 GB of GPU memory per device;
 //             free_bytes comes from the driver's management library, and is null without that library
@@ -115,8 +115,10 @@ constexpr const char* usage =
 namespace cuda = device::cuda;
 
 // Driver API attributes, given by number: older toolkits have no names for some of them.
-constexpr int attribute_same_host_address = 91, attribute_read_only_host = 113, attribute_vmm = 102,
-              attribute_vmm_posix_fd = 103, attribute_stream_mem_ops_64 = 122, attribute_ipc_event = 125;
+constexpr int attribute_compute_mode = 20, attribute_same_host_address = 91, attribute_read_only_host = 113,
+              attribute_vmm = 102, attribute_vmm_posix_fd = 103, attribute_stream_mem_ops_64 = 122,
+              attribute_ipc_event = 125;
+constexpr int mode_exclusive_process = 3;  // CU_COMPUTEMODE_EXCLUSIVE_PROCESS
 
 json free_bytes(const cuda::gpu& g) {
     std::size_t free_now = 0, total = 0;
@@ -138,6 +140,7 @@ json describe(const cuda::gpu& g, const std::vector<cuda::gpu>& all, bool quick)
               {"stream_mem_ops", g.attribute(attribute_stream_mem_ops_64) != 0},
               {"read_only_host", g.attribute(attribute_read_only_host) != 0},
               {"same_host_address", g.attribute(attribute_same_host_address) != 0},
+              {"exclusive_process", g.attribute(attribute_compute_mode) == mode_exclusive_process},
               {"peers", json::array()}};
     for (const cuda::gpu& other : all) {
         std::string why;

@@ -53,6 +53,12 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
          error_text.empty()
              ? ""
              : "check `nvidia-smi -q` (compute mode, MPS, other users of the GPU), or use --device cpu"});
+    if (flag_of(d, "exclusive_process"))
+        all.push_back(
+            {gpu + " compute mode", verdict::warn,
+             "EXCLUSIVE_PROCESS: stages need isolation = \"mps\", and have no standbys, which need a "
+             "second MPS server",
+             "nvidia-smi -c DEFAULT"});
     all.push_back(capability(gpu, "memory by fd", flag_of(d, "vmm_posix_fd"), verdict::warn,
                              "memory = \"vmm\", the default",
                              "set memory = \"ipc\" in the pipeline file's [link.STAGE]"));

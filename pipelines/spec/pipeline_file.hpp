@@ -115,9 +115,10 @@ struct stage_spec {
                                        ///< instances round robin; otherwise empty
     std::optional<u32> in_flight;      ///< frames in flight in one instance; empty: auto (depth_plan.hpp)
     u32 instances = 1;
-    u32 every = 1;         ///< N: the stage takes each N-th frame, beginning with frame 0; the frames in
-                           ///< between do not wait for the stage
-    bool standby = false;  ///< keeps a warm standby per instance; the default for a stage in Python
+    u32 every = 1;              ///< N: the stage takes each N-th frame, beginning with frame 0; the frames in
+                                ///< between do not wait for the stage
+    bool standby = false;       ///< keeps a warm standby per instance; the default for a stage in Python
+    bool standby_auto = false;  ///< "auto": `standby` is chosen for the machine (plan/standby_plan.hpp)
     restart_policy restart = restart_policy::always;
     u32 max_attempts = 3;         ///< number of processes that may die while they work on one frame; after
                                   ///< that, the frame is passed on as a tombstone

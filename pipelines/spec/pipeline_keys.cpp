@@ -195,6 +195,15 @@ std::optional<u32> read_u32_or_auto(section_reader& r, const char* key, const nu
     return read_u32(r, key, 0, range);
 }
 
+void read_standby(section_reader& r, stage_spec& s) {
+    const document_entry* e = r.take("standby");
+    if (e == nullptr) return;
+    s.standby_auto = e->value == "auto";
+    if (!s.standby_auto && !e->value.is_boolean())
+        section_reader::refuse_value("standby", *e, "true, false or \"auto\"");
+    s.standby = e->value == true;
+}
+
 /// Empty: "auto"; 0: "off".
 std::optional<u32> read_turns(section_reader& r) {
     const document_entry* e = r.take("turns");
@@ -346,9 +355,11 @@ const key_row<stage_spec> stage_rows[] = {
      [](auto& s) { return json(s.every); }, &distance,
      "The stage takes each N-th frame, beginning with frame 0; the frames in between pass it without a wait. "
      "Only for a stage without outputs."},
-    {"standby", [](auto& r, auto key, auto& s) { s.standby = r.flag(key, s.standby); },
-     [](auto& s) { return json(s.standby); }, "true or false",
-     "Whether each process has a warm replacement, which takes over when the process dies.",
+    {"standby", [](auto& r, auto, auto& s) { read_standby(r, s); },
+     [](auto& s) { return s.standby_auto ? json("auto") : json(s.standby); }, "true, false or \"auto\"",
+     "Whether each process has a warm replacement, which takes over when the process dies. `auto`: if the "
+     "stage "
+     "is on a GPU with memory for the contexts of all standbys.",
      "false; true for a stage in Python"},
     {"restart", [](auto& r, auto key, auto& s) { s.restart = r.choice(key, s.restart, restart_words); },
      [](auto& s) { return json(word_of(restart_words, s.restart)); }, words_of<restart_words>,

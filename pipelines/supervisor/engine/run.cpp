@@ -30,6 +30,7 @@
 #include "supervisor/plan/compatibility.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/run_setup.hpp"
+#include "supervisor/plan/standby_plan.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -345,6 +346,8 @@ int run_once(const pipeline& given, const run_options& given_options, variables&
     if (!existing && s.depth_lowered) out.line("depth: " + s.depth_reason);
     if (const std::string idle = idle_turns(s); !existing && !idle.empty()) out.line(idle);
     if (const auto why = no_domain_text(p, s); !why.empty() && !existing) out.line(why);
+    if (const std::string why = no_spare_text(s); !why.empty()) out.line(why);
+    if (!existing && !s.standby_reason.empty()) out.line(standby_text(s));
     u64 first = o.first_is_checkpoint && !existing ? find_newest_checkpoint(s) : o.first;
     extensions.each([&](const run_extension& each) { first = each.first_frame(first); });
     engine e(s, run_id, executable_folder(), o.seconds, out, extensions,

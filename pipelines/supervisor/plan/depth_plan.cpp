@@ -252,7 +252,8 @@ json depth_rule_of(const run_setup& s, u32 stage, u32 instance) {
 
 json depths_json(const run_setup& s) {
     json out = json::object();
-    for (const stage_setup& st : s.stages) out[st.spec.name] = {{"lanes", st.lanes}, {"window", st.window}};
+    for (const stage_setup& st : s.stages)
+        out[st.spec.name] = {{"lanes", st.lanes}, {"window", st.window}, {"standby", st.spec.standby}};
     for (const auto [k, output] : s.rings())
         if (output != 0) out[s.stages[k].ring_name(output)] = {{"window", s.stages[k].ring(output).window}};
     out[""] = s.depth_reason;
@@ -264,6 +265,8 @@ void restore_depths(const json& depths, run_setup& s) {
         const json d = depths.value(st.spec.name, json::object());
         st.lanes = d.value("lanes", st.lanes);
         st.window = d.value("window", st.window);
+        // the memory that is free now lacks that of the standbys that exist
+        if (st.spec.standby_auto) st.spec.standby = d.value("standby", st.spec.standby);
         for (u32 o = 1; o < st.outputs(); ++o)
             st.ring(o).window =
                 depths.value(st.ring_name(o), json::object()).value("window", st.ring(o).window);

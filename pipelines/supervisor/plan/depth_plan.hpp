@@ -49,8 +49,8 @@ void require_room(const run_setup& s, const free_memory& memory);
 /// message (stages/runner/attach.hpp).
 [[nodiscard]] nlohmann::json depth_rule_of(const run_setup& s, u32 stage, u32 instance = 0);
 
-/// These functions save the chosen depths of all stages, by stage name, for a second supervisor, and restore
-/// them.
+/// These functions save the chosen depths and standbys of all stages, by stage name, for a second supervisor,
+/// and restore them.
 [[nodiscard]] nlohmann::json depths_json(const run_setup& s);
 void restore_depths(const nlohmann::json& depths, run_setup& s);
 

@@ -30,6 +30,7 @@ machine_offer read_probe(const std::string& json_text) {
         g.vmm = d.value("vmm_posix_fd", true);
         g.read_only_host = d.value("read_only_host", false);
         g.same_host_address = d.value("same_host_address", false);
+        g.one_process = d.value("exclusive_process", false);
         for (const char* key : {"total_bytes", "free_bytes"})
             if (d.contains(key) && d[key].is_number_unsigned()) g.free_bytes = d[key];
         if (d.contains("peers") && d["peers"].is_array()) {
@@ -63,11 +64,13 @@ device_choice choose_device(const std::string& requested, const machine_offer& m
             throw device_error(fmt::format(
                 "it runs only on a GPU, and there is none: {}; see `carousel doctor`", machine.why_none));
         const gpu_offer& g = machine.gpus.front();
-        return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm, g.read_only_host, g.same_host_address};
+        return {
+            g.id,         fmt::format("cuda:{}", g.id.ordinal), g.vmm, g.read_only_host, g.same_host_address,
+            g.one_process};
     }
     for (const gpu_offer& g : machine.gpus)
         if (requested == fmt::format("cuda:{}", g.id.ordinal))
-            return {g.id, requested, g.vmm, g.read_only_host, g.same_host_address};
+            return {g.id, requested, g.vmm, g.read_only_host, g.same_host_address, g.one_process};
     std::string known;
     for (const gpu_offer& g : machine.gpus)
         known += fmt::format("{}cuda:{} ({})", known.empty() ? "" : ", ", g.id.ordinal, g.name);

@@ -19,6 +19,7 @@ struct gpu_offer {
     bool read_only_host = false;    ///< host memory can be page-locked read-only
     bool same_host_address = true;  ///< page-locked host memory has the same addresses on the GPU as on the
                                     ///< CPU
+    bool one_process = false;       ///< compute mode EXCLUSIVE_PROCESS: one process, or one MPS server
     /// free bytes of the GPU's memory; if this number is not known, the size of the memory; all ones: neither
     /// is known
     u64 free_bytes = ~u64{0};
@@ -42,6 +43,7 @@ struct device_choice {
     bool vmm = true;
     bool read_only_host = false;
     bool same_host_address = true;
+    bool one_process = false;
 };
 /// Throws device_error for a GPU that does not exist; the message names the request and the available
 /// devices. "auto" chooses the first GPU if there is one and the stage can run on it; otherwise it chooses

@@ -30,7 +30,11 @@ struct stage_key {
 };
 constexpr stage_key changeable_stage_keys[] = {
     {"restart", change_kind::live, [](auto& to, auto& from) { to.spec.restart = from.spec.restart; }},
-    {"standby", change_kind::live, [](auto& to, auto& from) { to.spec.standby = from.spec.standby; }},
+    {"standby", change_kind::live,
+     [](auto& to, auto& from) {
+         to.spec.standby = from.spec.standby;
+         to.spec.standby_auto = from.spec.standby_auto;
+     }},
     {"frame_timeout_ms", change_kind::live,
      [](auto& to, auto& from) { to.spec.frame_timeout_ms = from.spec.frame_timeout_ms; }},
     {"first_frame_timeout_ms", change_kind::live,

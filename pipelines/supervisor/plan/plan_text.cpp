@@ -10,6 +10,7 @@
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
+#include "supervisor/plan/standby_plan.hpp"
 
 namespace carousel::supervisor {
 using nlohmann::json;
@@ -91,6 +92,7 @@ std::string depth_text(const run_setup& s, const ring::plan& p) {
     if (!s.depth_reason.empty())
         text += fmt::format("; {}; a stage uses up to this number, adapted while it runs", s.depth_reason);
     if (const std::string idle = idle_turns(s); !idle.empty()) text += "; " + idle;
+    if (const std::string standbys = standby_text(s); !standbys.empty()) text += "\n" + standbys;
     return text;
 }
 

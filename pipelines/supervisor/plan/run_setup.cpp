@@ -20,6 +20,7 @@
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 #include "supervisor/plan/run_options.hpp"
+#include "supervisor/plan/standby_plan.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -105,11 +106,13 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         s.device_name = c.name;
         s.read_only_host = c.read_only_host;
         s.same_host_address = c.same_host_address;
+        s.one_server = c.one_process;
         for (const std::string& each : spec.devices) {
             const device_choice own = choose_device(each, machine, d.device);
             s.devices.push_back({own.id, own.name});
             s.read_only_host = s.read_only_host && own.read_only_host;
             s.same_host_address = s.same_host_address && own.same_host_address;
+            s.one_server = s.one_server || own.one_process;
             s.device_name += s.devices.size() > 1 ? "+" + own.name : "";
         }
         s.mps = s.mps && (c.id.kind == device::device_kind::cuda || hooks.mps_on_cpu);
@@ -337,7 +340,9 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     const bool same = std::all_of(s.stages.begin(), s.stages.end(), [&](const stage_setup& st) {
         return st.device_name == s.stages.front().device_name;
     });
-    choose_depths(s, free_memory_of(machine));
+    const free_memory memory = free_memory_of(machine);
+    choose_depths(s, memory);
+    choose_standbys(s, memory);
     require_reach(s, machine);
     require_guards(s);
     s.device_name = same ? s.stages.front().device_name : "mixed";

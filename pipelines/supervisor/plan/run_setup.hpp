@@ -72,6 +72,7 @@ struct stage_setup : ring_setup {
     /// the stage is a client of the run's MPS domain (mps_domain.hpp), because isolation = "mps" was
     /// requested and the stage is on a GPU
     bool mps = false;
+    bool one_server = false;  ///< one of its GPUs admits only one process, or one MPS server
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
     /// True if frames leave the run here: no ring but that of the stage's states leaves it.
     [[nodiscard]] bool is_sink() const noexcept { return !has_output() || (state && more.empty()); }
@@ -150,6 +151,8 @@ struct run_setup : pipeline_spec {
     bool depth_lowered = false;
     /// a clause that states how in_flight and window were chosen; "": neither was chosen
     std::string depth_reason;
+    /// why standby = "auto" has chosen no standbys; "": it has, or no stage asks for it
+    std::string standby_reason;
     parameter_plan parameters;        ///< the parameters that may be set, and their initial values
     std::vector<stage_setup> stages;  ///< producers before consumers
     std::vector<asset_setup> assets;

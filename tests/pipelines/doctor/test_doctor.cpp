@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -109,7 +110,11 @@ TEST_CASE("any answer of the probe is converted to findings") {
                contains("no: CPU rings") && contains("canaries after their slots instead of guard pages"));
     const auto other = findings_of_probe(
         R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
-        "devices":[{"ordinal":0,"name":"A","read_only_host":false,"same_host_address":true,"peers":[]}]})");
+        "devices":[{"ordinal":0,"name":"A","read_only_host":false,"same_host_address":true,
+                    "exclusive_process":true,"peers":[]}]})");
+    CHECK_THAT(of_name(other, "cuda:0 compute mode").found, contains("second MPS server"));
+    CHECK(std::none_of(one.begin(), one.end(),
+                       [](const finding& f) { return f.name == "cuda:0 compute mode"; }));
     CHECK_THAT(of_name(other, "cuda:0 guarded inputs in host memory").found,
                contains("no: CPU rings are unguarded"));
     CHECK_THAT(of_name(other, "cuda:0 guard pages after slots in host memory").found,

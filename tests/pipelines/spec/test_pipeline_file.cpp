@@ -343,6 +343,9 @@ TEST_CASE("a stage in Python has a standby, and it and a port a first-frame time
     CHECK(port("") == 30'000 * ns_per_ms);
     CHECK(port("first_frame_timeout_ms = 900\nframe_timeout_ms = 500\n") == 900 * ns_per_ms);
     CHECK(!filter("run = \"filter.py\"\nstandby = false").standby);
+    CHECK(!filter("run = \"filter.py\"\nstandby = \"auto\"").standby);
+    CHECK(filter("run = \"filter.py\"\nstandby = \"auto\"").standby_auto);
+    CHECK_THROWS_WITH(filter("run = \"filter\"\nstandby = \"yes\""), contains("true, false or \"auto\""));
     CHECK(!filter("run = \"filter.py\"\nrestart = \"no\"").standby);
     CHECK(!filter("run = \"filter.py\"\nprefix = \"gdb --args\"").standby);
     const supervisor::stage_spec own =

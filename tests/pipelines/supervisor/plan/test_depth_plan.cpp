@@ -6,6 +6,7 @@
 #include "core/errors.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
+#include "supervisor/plan/standby_plan.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -296,4 +297,43 @@ TEST_CASE("a low-latency run takes turns only if the file sets their number of f
     s.turn_frames.reset();
     s.latency = latency_kind::balanced;
     CHECK(depth_rule_of(s, 0)["token"] == 0);
+}
+
+TEST_CASE("standby = auto keeps standbys of all stages on a GPU with room for their contexts, or none") {
+    run_setup s = chain({gpu0, gpu0, cpu});
+    for (stage_setup& st : s.stages) {
+        st.spec.standby_auto = true;
+        st.device_name = "cuda:0";
+    }
+    s.stages[0].spec.instances = 2;
+    const u64 rings = taken_on(s, "aa"),
+              contexts = 6 * context_bytes;  // of three processes and their standbys
+    const auto chosen = [&](const free_memory& memory) {
+        run_setup with = s;
+        choose_standbys(with, memory);
+        CHECK_FALSE(with.stages[2].spec.standby);  // on the CPU a fresh process starts fast
+        CHECK(with.stages[0].spec.standby == with.stages[1].spec.standby);
+        CHECK(with.stages[0].spec.standby == with.standby_reason.empty());
+        return standby_text(with);
+    };
+    CHECK_THAT(chosen(room(rings + contexts)), contains("standbys: s0, s1; about 1.6 GiB of GPU memory"));
+    CHECK_THAT(chosen(room(rings + contexts - 1)), contains("no standbys: ") && contains("free on a GPU"));
+    CHECK_THAT(chosen({}), contains("standbys: s0, s1;"));  // the free memory is unknown
+    SECTION("the spare MPS domain needs a second server") {
+        s.stages[0].mps = s.stages[0].one_server = true;
+        CHECK_THAT(chosen(room(100 * gib)), contains("EXCLUSIVE_PROCESS"));
+    }
+    SECTION("a stage that can have no standby has none") {
+        s.stages[1].spec.prefix = {"gdb"};
+        choose_standbys(s, room(100 * gib));
+        CHECK(s.stages[0].spec.standby);
+        CHECK_FALSE(s.stages[1].spec.standby);
+    }
+    SECTION("a second supervisor keeps the choice") {
+        run_setup first = s;
+        choose_standbys(first, room(100 * gib));
+        choose_standbys(s, room(0));
+        restore_depths(depths_json(first), s);
+        CHECK(s.stages[0].spec.standby);
+    }
 }
