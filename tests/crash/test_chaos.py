@@ -92,6 +92,18 @@ def a_fault_ends_every_stage_of_its_mps_domain():
     assert report["mps"]["domain_faults"] >= 24, output
 
 
+def standbys_of_an_mps_domain_harm_no_frame():
+    """With a standby of each stage in the spare domain; the domains are fake ones, as above."""
+    fake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../pipelines/supervisor/mps/fake_mps")
+    keys = [word for stage in ("geometry", "vertex", "fragment", "display") for word in ("--set", f"{stage}.standby=true")]
+    code, report, output = chaos("--count", "60", "--rate", "1", "--faults", "kill,term,all,abort,exit,stop,hang,supervisor", "--set",
+                               "isolation=mps", *keys, timeout=400, PATH=f"{fake}:{os.environ['PATH']}", CAROUSEL_TEST_MPS_ON_CPU="1")
+    check_passed(code, report, output, 60)
+    assert report["mps"]["blamed"] == [] and not report["mps"]["abandoned"], output
+    assert report["standby_takeovers"] > 100, output
+    print(json.dumps({k: report["kinds"][k]["takeover_ms"] for k in report["kinds"]}), report["standby_missed"], flush=True)
+
+
 def the_same_seed_hits_the_same_stages():
     plans = []
     for attempt in "ab":
@@ -182,7 +194,7 @@ def many_faults_harm_no_frame():
 
 
 if WHICH == "campaign":
-    tests = [many_faults_harm_no_frame]
+    tests = [many_faults_harm_no_frame, standbys_of_an_mps_domain_harm_no_frame]
 else:
     tests = [faults_of_every_kind_harm_no_frame, wild_writes_of_every_kind_harm_no_frame, a_fault_ends_every_stage_of_its_mps_domain, the_same_seed_hits_the_same_stages,
              a_supervisor_that_drops_frames_is_caught,

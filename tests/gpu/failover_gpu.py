@@ -1,0 +1,241 @@
+"""Standbys of an MPS domain: how long a run stands still after a death, and whether it stays whole.
+
+  times    per way of dying --rounds deaths of the demo under MPS with standbys: the longest pause between two frames of the sink
+           within the next second; kill (one stage, SIGKILL), all (all stages), carousel (carousel kill), server (the MPS server),
+           daemon, fault (an illegal address)
+  soak     --seconds with a kill every 5 s, of all ways but fault in turn: nothing lost, memory flat
+  chaos    60 random faults, one per second (`carousel chaos`)
+  bench    `carousel bench pipeline --modes mps` with standbys and without, with --against another build
+
+failover_gpu.py PROGRAMS [--parts times,soak,chaos,bench] [--ways kill,all,...] [--rounds 20] [--seconds 480] [--device cuda:0] [--fps 0]
+                [--against FOLDER] [--bench-rounds 5] [--seed 60]
+
+About 25 s per way with 20 rounds. With --device cpu the domains are those of tests' fake daemon, which shows that this program
+works. Exit code 77 with the reason: no GPU, or no MPS."""
+import argparse
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from processes import children_of, end_process, require_gpu, skip, wait_for  # noqa: E402
+
+DEMO = os.path.join(HERE, "..", "..", "pipelines", "demo.toml")
+FAKE = os.path.join(HERE, "..", "pipelines", "supervisor", "mps", "fake_mps", "nvidia-cuda-mps-control")
+STAGES = ("geometry", "vertex", "fragment", "display")
+PAUSE_S = 1.0   # after each death
+
+
+def standbys(kept):
+    return [word for stage in STAGES for word in ("--set", f"{stage}.standby={kept}")]
+
+
+class Run:
+    def __init__(self, a, name):
+        self.a, self.folder = a, os.path.join(a.folder, name)
+        os.mkdir(self.folder, 0o700)
+        self.report_file, self.log_file = os.path.join(self.folder, "report.json"), os.path.join(self.folder, "log")
+        self.ledger = os.path.join(self.folder, "carousel", "demo", "ledger-display.bin")
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder, **a.environment}
+        words = ["run", DEMO, "--no-color", "--device", a.device, "--size", a.size, "--out", "", "--report", self.report_file,
+                 "--set", "isolation=mps", "--set", f"geometry.triangles={a.triangles}"]
+        words += standbys("true")
+        if a.fps > 0:
+            words += ["--fps", str(a.fps)]
+        with open(self.log_file, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen([a.carousel, *words], env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log)
+
+    def log_text(self):
+        with open(self.log_file, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def carousel(self, *words):
+        return subprocess.run([self.a.carousel, *words], env=self.environment, capture_output=True, text=True, timeout=30, check=False)
+
+    def ps(self):
+        assert self.process.poll() is None, f"the run has ended with {self.process.returncode}\n{self.log_text()[-4000:]}"
+        answer = self.carousel("ps", "--json")
+        return json.loads(answer.stdout) if answer.returncode == 0 and answer.stdout else None
+
+    def ready(self):
+        """The answer of ps, once every stage runs and has a standby."""
+        def whole():
+            found = self.ps()
+            rows = found["stages"] if found else []
+            return found if len(rows) == len(STAGES) and all(r["state"] == "running" and r.get("standby") == "ready" for r in rows) else None
+        return wait_for("a standby of every stage", whole, 60)
+
+    def delivered(self):
+        try:
+            return os.stat(self.ledger).st_size
+        except FileNotFoundError:
+            return 0
+
+    def longest_pause_ms(self, begun, stop):
+        """The longest time without a new record of the sink."""
+        last, at, longest = self.delivered(), begun, 0.0
+        while (now := time.monotonic()) < stop:
+            size = self.delivered()
+            if size != last:
+                longest, last, at = max(longest, now - at), size, now
+        return max(longest, time.monotonic() - at) * 1e3
+
+    def server(self, daemon):
+        if self.a.device == "cpu":
+            return children_of(daemon)[0]
+        with open(f"/proc/{daemon}/environ", encoding="utf-8") as f:
+            pipe = dict(w.split("=", 1) for w in f.read().split("\0") if "=" in w)["CUDA_MPS_PIPE_DIRECTORY"]
+        answer = subprocess.run(["nvidia-cuda-mps-control"], input="get_server_list\n", capture_output=True, text=True, timeout=10,
+                                env={**os.environ, "CUDA_MPS_PIPE_DIRECTORY": pipe}, check=True)
+        return int(answer.stdout.split()[0])
+
+    def die(self, way, victim, ps):
+        pids = {r["name"]: r["pid"] for r in ps["stages"]}
+        daemon = ps["pipeline"]["mps"]["daemon_pid"]
+        if way == "kill":
+            os.kill(pids[victim], signal.SIGKILL)
+        elif way == "all":
+            for pid in pids.values():
+                os.kill(pid, signal.SIGKILL)
+        elif way in ("server", "daemon"):
+            os.kill(self.server(daemon) if way == "server" else daemon, signal.SIGKILL)
+        else:
+            words = ("kill", victim) if way == "carousel" else ("inject", victim, "--fault", "gpu-fault")
+            done = self.carousel(*words)
+            assert done.returncode == 0, done.stderr
+
+    def round(self, way, victim):
+        """One death; returns the longest pause."""
+        ps, found = self.ready(), []
+        begun = time.monotonic()
+        watcher = threading.Thread(target=lambda: found.append(self.longest_pause_ms(begun, begun + PAUSE_S)))
+        watcher.start()
+        self.die(way, victim, ps)
+        watcher.join()
+        return found[0]
+
+    def end(self):
+        try:
+            self.process.send_signal(signal.SIGINT)
+            code = self.process.wait(60)
+        finally:
+            end_process(self.process)
+        with open(self.report_file, encoding="utf-8") as f:
+            report = json.load(f)
+        whole = code in (0, 130) and not report["lost"] and not report["repeated"] and not report["torn"]
+        if not whole:
+            print(self.log_text()[-4000:])
+        return report, whole
+
+
+def times(a):
+    good, rows = True, []
+    for way in a.ways.split(","):
+        run = Run(a, way)
+        try:
+            pauses = [run.round(way, STAGES[k % len(STAGES)]) for k in range(a.rounds)]
+            report, whole = run.end()
+        except BaseException:
+            print(run.log_text()[-4000:])
+            raise
+        finally:
+            end_process(run.process)
+        good = good and whole
+        missed = sum(report["standby_missed"].values())
+        rows.append(f"{way:10} {len(pauses):3} {statistics.median(pauses):9.2f} {min(pauses):8.2f} {max(pauses):8.2f} "
+                    f"{report['mps']['domain_faults']:7} {report['standby_takeovers']:9} {missed:6} {report['lost']:5} "
+                    f"{report['repeated']:8} {report['torn']:5}")
+    print(f"{'way':10} {'n':>3} {'median ms':>9} {'min':>8} {'max':>8} {'domains':>7} {'takeovers':>9} {'missed':>6} {'lost':>5} {'repeated':>8} {'torn':>5}")
+    print("\n".join(rows), flush=True)
+    return good
+
+
+def used_mib(a):
+    if a.device == "cpu":
+        return 0
+    answer = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True)
+    return int(answer.stdout.split()[int(a.device.split(":")[1])])
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return int(next(line for line in f if line.startswith("VmRSS")).split()[1])
+
+
+def soak(a):
+    run = Run(a, "soak")
+    try:
+        pauses, memory, until, k = [], [], time.monotonic() + a.seconds, 0
+        while time.monotonic() < until:
+            next_at = time.monotonic() + 5
+            pauses.append(run.round(("kill", "carousel", "all", "server", "daemon")[k % 5], STAGES[k % len(STAGES)]))
+            run.ready()
+            memory.append((used_mib(a), resident_kib(run.process.pid), len(os.listdir(f"/proc/{run.process.pid}/fd"))))
+            k += 1
+            time.sleep(max(0.0, next_at - time.monotonic()))
+        report, whole = run.end()
+    except BaseException:
+        print(run.log_text()[-4000:])
+        raise
+    finally:
+        end_process(run.process)
+    early, late = memory[min(3, len(memory) - 1)], memory[-1]
+    print(f"soak: {a.seconds:.0f} s, {len(pauses)} kills, {report['frames']} frames; pause median {statistics.median(pauses):.2f} ms, longest "
+          f"{max(pauses):.2f}; lost {report['lost']}, repeated {report['repeated']}, torn {report['torn']}; restarts {report['restarts']}\n"
+          f"GPU memory {early[0]} -> {late[0]} MiB, supervisor {early[1]} -> {late[1]} KiB, descriptors {early[2]} -> {late[2]}", flush=True)
+    return whole and late[0] <= early[0] * 1.02 + 16 and late[2] <= early[2] + 4
+
+
+def chaos(a):
+    words = [a.carousel, "chaos", DEMO, "--device", a.device, "--size", a.size, "--set", f"geometry.triangles={a.triangles}", "--count", "60",
+             "--rate", "1", "--seed", str(a.seed), "--fps", str(a.fps or 300), "--set", "isolation=mps", *standbys("true")]
+    return subprocess.run(words, env={**os.environ, "XDG_RUNTIME_DIR": a.folder, **a.environment}, cwd=a.folder, check=False,
+                          timeout=600).returncode == 0
+
+
+def bench(a):
+    good = True
+    for kept in ("true", "false"):
+        words = [a.carousel, "bench", "pipeline", DEMO, "--device", a.device, "--modes", "mps", "--rounds", str(a.bench_rounds), "--seconds",
+                 "3", "--sizes", a.size, "--set", f"geometry.triangles={a.triangles}", *standbys(kept)]
+        print(f"standby = {kept}", flush=True)
+        good = subprocess.run(words + (["--against", a.against] if a.against else []), env={**os.environ, **a.environment}, cwd=a.folder,
+                              check=False, timeout=1200).returncode == 0 and good
+    return good
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("programs", type=os.path.abspath), p.add_argument("--device", default="cuda:0")
+    p.add_argument("--parts", default="times"), p.add_argument("--ways", default="kill,all,carousel,server,fault")
+    p.add_argument("--rounds", type=int, default=20), p.add_argument("--seconds", type=float, default=480)
+    p.add_argument("--fps", type=float, default=0), p.add_argument("--size", default="1280x720")
+    p.add_argument("--triangles", type=int, default=100000)
+    p.add_argument("--against", type=os.path.abspath), p.add_argument("--bench-rounds", type=int, default=5)
+    p.add_argument("--seed", type=int, default=60)
+    a = p.parse_args()
+    require_gpu(a.device)
+    a.carousel, a.environment = os.path.join(a.programs, "carousel"), {}
+    with tempfile.TemporaryDirectory(prefix="failover-") as a.folder:
+        if a.device == "cpu":
+            os.mkdir(os.path.join(a.folder, "fake"))
+            os.symlink(FAKE, os.path.join(a.folder, "fake", "nvidia-cuda-mps-control"))
+            a.environment = {"CAROUSEL_TEST_MPS_ON_CPU": "1", "PATH": os.path.join(a.folder, "fake") + ":" + os.environ["PATH"]}
+        elif shutil.which("nvidia-cuda-mps-control") is None:
+            skip("there is no nvidia-cuda-mps-control in PATH")
+        parts = {"times": times, "soak": soak, "chaos": chaos, "bench": bench}
+        good = [parts[part](a) for part in a.parts.split(",")]
+    sys.exit(0 if all(good) else 1)
+
+
+if __name__ == "__main__":
+    main()
