@@ -33,7 +33,7 @@ namespace carousel::shm {
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
 /// Layout version of this block and of the files that several processes of a run write (ledgers). A program
 /// of another version cannot attach.
-inline constexpr u32 control_version = 22;
+inline constexpr u32 control_version = 23;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
