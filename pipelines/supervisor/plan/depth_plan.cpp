@@ -252,8 +252,10 @@ json depth_rule_of(const run_setup& s, u32 stage, u32 instance) {
 
 json depths_json(const run_setup& s) {
     json out = json::object();
-    for (const stage_setup& st : s.stages)
-        out[st.spec.name] = {{"lanes", st.lanes}, {"window", st.window}, {"standby", st.spec.standby}};
+    for (const stage_setup& st : s.stages) {
+        json& row = out[st.spec.name] = {{"lanes", st.lanes}, {"window", st.window}};
+        if (st.spec.standby_auto) row["standby"] = st.spec.standby;
+    }
     for (const auto [k, output] : s.rings())
         if (output != 0) out[s.stages[k].ring_name(output)] = {{"window", s.stages[k].ring(output).window}};
     out[""] = s.depth_reason;

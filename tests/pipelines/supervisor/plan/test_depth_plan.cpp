@@ -336,4 +336,11 @@ TEST_CASE("standby = auto keeps standbys of all stages on a GPU with room for th
         restore_depths(depths_json(first), s);
         CHECK(s.stages[0].spec.standby);
     }
+    SECTION("a reload that asks for the choice does not take the old setting for one") {
+        run_setup first = s;
+        first.stages[0].spec.standby_auto = first.stages[1].spec.standby_auto = false;
+        choose_standbys(s, room(100 * gib));
+        restore_depths(depths_json(first), s);
+        CHECK(s.stages[0].spec.standby);
+    }
 }
