@@ -171,13 +171,14 @@ std::string ps_table(const run::ps_answer& ps) {
     table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">FRAMES", ">BUSY",
              ">CPU", ">MEMORY", "DEVICE"});
     for (const run::ps_stage& r : ps.stages) {
-        std::string name = text_or(r.name);
+        std::string name = text_or(r.name), memory = number_or(r.memory_bytes, bytes);
+        if (r.standby_memory_bytes) memory += " + " + human_bytes(*r.standby_memory_bytes);
         if (of_name(name) > 1) name.append(1, '.').append(number_or(r.instance, whole));
         t.add({name, r.pid.value_or(0) > 0 ? number_or(r.pid, whole) : "-",
                r.waits_for ? "waiting: " + *r.waits_for : text_or(r.state), number_or(r.age_s, human_seconds),
                number_or(r.restarts, whole), text_or(r.last_exit), number_or(r.frames_per_second, human_rate),
                number_or(r.frames, whole), number_or(r.busy, [](f64 v) { return percent(v * 100); }),
-               number_or(r.cpu_percent, percent), number_or(r.memory_bytes, bytes), text_or(r.device)});
+               number_or(r.cpu_percent, percent), memory, text_or(r.device)});
     }
     out += t.text();
     for (const run::ps_host& each : ps.hosts) out += printable(run::describe(each)) + "\n";

@@ -30,6 +30,7 @@ struct ps_stage {
     std::optional<std::string> waits_for;  ///< "full disk"
     std::optional<std::string> standby;    ///< "ready", "starting"
     std::optional<i32> standby_pid;
+    std::optional<u64> standby_memory_bytes;  ///< resident
     std::optional<f64> age_s;
     std::optional<u32> restarts;
     std::optional<std::string> last_exit;
@@ -59,9 +60,9 @@ struct ps_stage {
     static constexpr field_rules rules{.empty_is_null = true};
 };
 BOOST_DESCRIBE_STRUCT(ps_stage, (),
-                      (name, instance, pid, state, waits_for, standby, standby_pid, age_s, restarts,
-                       last_exit, frames_per_second, frames, busy, wait_input, wait_output, wait_own,
-                       wait_turn, commits, cpu_percent, memory_bytes, end_to_end, device, in_flight,
+                      (name, instance, pid, state, waits_for, standby, standby_pid, standby_memory_bytes,
+                       age_s, restarts, last_exit, frames_per_second, frames, busy, wait_input, wait_output,
+                       wait_own, wait_turn, commits, cpu_percent, memory_bytes, end_to_end, device, in_flight,
                        depth_reason, graphs, reach, inputs_guarded, output_guarded, block_guard, counters))
 
 /// A ring and its readers. `stage` is the ring's name: the name of the stage that writes the ring, or

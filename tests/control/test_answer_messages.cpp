@@ -41,6 +41,7 @@ run::ps_answer whole_answer() {
     s.waits_for = "full disk";
     s.standby = "ready";
     s.standby_pid = 81;
+    s.standby_memory_bytes = u64{1} << 41U;
     s.age_s = 3.5;
     s.restarts = 2;
     s.last_exit = "exit 3";

@@ -96,7 +96,10 @@ run::ps_stage row_of(const ps_sources& in, const seat& s, const std::vector<tele
     if (full_disk_since_ns(c, s) != 0) row.waits_for = "full disk";
     if (link_since_ns(c, s) != 0) row.waits_for = "another host";
     if (st.spec.standby) row.standby = s.standby && s.standby->standing_by ? "ready" : "starting";
-    if (s.standby) row.standby_pid = s.standby->pid;
+    if (s.standby) {
+        row.standby_pid = s.standby->pid;
+        row.standby_memory_bytes = shm::resident_bytes(s.standby->pid);
+    }
     row.restarts = s.restarts;
     if (!s.last_exit.empty()) row.last_exit = s.last_exit;
     row.frames_per_second = in.rates.frames_per_second(s.stage);

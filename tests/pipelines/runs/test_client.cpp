@@ -68,7 +68,7 @@ const std::string ps_reply = R"json({"ok":true,
   "state_text":"waiting: x is down","bottleneck":{"kind":"stage","stage":"fragment","busy":0.98,"text":"bottleneck: fragment (busy 98 %)"}},
   "stages":[
     {"name":"geometry","instance":0,"pid":100,"state":"running","age_s":75,"restarts":0,"last_exit":null,"frames_per_second":60,"frames":300,"busy":0.123,"cpu_percent":12.4,"memory_bytes":1048576,"device":"cpu"},
-    {"name":"fragment","instance":0,"pid":101,"state":"running","age_s":3.2,"restarts":2,"last_exit":"signal SIGKILL (9)","frames_per_second":30,"frames":150,"busy":1,"cpu_percent":80,"memory_bytes":1,"device":"cpu"},
+    {"name":"fragment","instance":0,"pid":101,"state":"running","age_s":3.2,"restarts":2,"last_exit":"signal SIGKILL (9)","frames_per_second":30,"frames":150,"busy":1,"cpu_percent":80,"memory_bytes":1,"standby_memory_bytes":2,"device":"cpu"},
     {"name":"fragment","instance":1,"pid":0,"state":"backoff","age_s":0,"restarts":1,"last_exit":"exit 3","device":"cpu"}]})json";
 
 }  // namespace
@@ -89,18 +89,19 @@ TEST_CASE("ps prints the stages as a table or as JSON") {
     const fake_supervisor demo("demo", [](const json&) { return ps_reply; });
     const command_result s = carousel::test::carousel({"ps"});
     CHECK(s.code == 0);
-    CHECK(s.out ==
-          "demo: waiting: x is down, pid 77, device cpu, up 1m 15s, 300 frames, 59.9 frames/s, "
-          "pipelines/demo.toml\n"
-          "bottleneck: fragment (busy 98 %)\n"
-          "STAGE       PID  STATE       AGE  RESTARTS  LAST EXIT           FRAMES/S  FRAMES  BUSY  CPU   "
-          "MEMORY  DEVICE\n"
-          "geometry    100  running  1m 15s         0  -                       60.0     300   12%  12%  1.0 "
-          "MiB  cpu\n"
-          "fragment.0  101  running    3.2s         2  signal SIGKILL (9)      30.0     150  100%  80%      "
-          "1 B  cpu\n"
-          "fragment.1    -  backoff      0s         1  exit 3                     -       -     -    -       "
-          " -  cpu\n");
+    CHECK(
+        s.out ==
+        "demo: waiting: x is down, pid 77, device cpu, up 1m 15s, 300 frames, 59.9 frames/s, "
+        "pipelines/demo.toml\n"
+        "bottleneck: fragment (busy 98 %)\n"
+        "STAGE       PID  STATE       AGE  RESTARTS  LAST EXIT           FRAMES/S  FRAMES  BUSY  CPU   "
+        "  MEMORY  DEVICE\n"
+        "geometry    100  running  1m 15s         0  -                       60.0     300   12%  12%    1.0 "
+        "MiB  cpu\n"
+        "fragment.0  101  running    3.2s         2  signal SIGKILL (9)      30.0     150  100%  80%  1 B + "
+        "2 B  cpu\n"
+        "fragment.1    -  backoff      0s         1  exit 3                     -       -     -    -        "
+        "  -  cpu\n");
     const json j = json::parse(carousel::test::carousel({"ps", "--json"}).out);
     CHECK(j.at("stages").size() == 3);
     CHECK(j.at("stages").at(1).at("last_exit") == "signal SIGKILL (9)");
