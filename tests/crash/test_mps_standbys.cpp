@@ -34,6 +34,7 @@ TEST_CASE("standbys in the spare MPS domain take over together, whatever ends th
     std::vector<i32> standbys = all_standbys(run);
     u64 generation = 1;
     std::string out;
+    i32 killed = 0;
     const auto take_over = [&](auto&& end) {
         REQUIRE(std::count(standbys.begin(), standbys.end(), 0) == 0);
         end();
@@ -43,6 +44,7 @@ TEST_CASE("standbys in the spare MPS domain take over together, whatever ends th
     };
     take_over([&] { run.hit("middle", SIGKILL); });
     take_over([&] {
+        killed = run.pid_of("sink");
         REQUIRE(run.command({"kill", "sink", "-p", "joint"}, out) == 0);
         CHECK_THAT(out, contains("the standbys of all stages of its MPS domain take over"));
     });
@@ -55,6 +57,8 @@ TEST_CASE("standbys in the spare MPS domain take over together, whatever ends th
         for (const i32 pid : pids_of(run)) ::kill(pid, SIGKILL);
     });
     end_whole(run);
+    CHECK_THAT(read_file(run.path("asked")).value_or(""),
+               contains("terminate_client") && contains(fmt::format(" {}\n", killed)));
     const json r = run.report();
     CHECK(r["standby_takeovers"] == 15);
     CHECK(r["restarts"] == 15);
@@ -81,8 +85,7 @@ TEST_CASE("the death of the spare MPS domain costs its standbys and no process t
     CHECK(run.report()["mps"]["domain_faults"] == 1);
 }
 
-TEST_CASE(
-    "without a standby for each stage `kill` ends one stage, an outside kill starts those that lack one") {
+TEST_CASE("standbys of only some stages of an MPS domain replace processes that end alone") {
     run_fixture run;
     run.start(run.pipeline("some", with_standbys("some", "", "")), {}, with_fake(run));
     REQUIRE(run.wait_until([&] { return standbys_of(run)[0] != 0 && standbys_of(run)[2] != 0; }));
@@ -90,18 +93,43 @@ TEST_CASE(
     std::string out;
     REQUIRE(run.command({"kill", "sink", "-p", "some"}, out) == 0);
     CHECK_THAT(out, contains("its MPS domain continues"));
-    REQUIRE(run.wait_until(
-        [&] { return run.pid_of("sink") != before[2] && run.stage("sink")["state"] == "running"; }));
-    CHECK(run.pid_of("sink") != standbys[2]);  // its standby waits in the other domain
+    CHECK(run.wait_until([&] { return run.pid_of("sink") == standbys[2]; }, 5));
     CHECK(run.pid_of("middle") == before[1]);
     CHECK(standbys_of(run)[0] == standbys[0]);
-    const std::vector<i32> then = pids_of(run);
+    REQUIRE(run.wait_until([&] { return standbys_of(run)[2] != 0; }));
+    // An outside kill ends the domain, with the standbys that wait there.
+    const std::vector<i32> then = pids_of(run), waiting = standbys_of(run);
     run.hit("middle", SIGKILL);
-    REQUIRE(run.wait_until(
-        [&] { return run.pid_of("middle") != then[1] && run.stage("middle")["state"] == "running"; }));
-    CHECK(run.pid_of("numbers") == standbys[0]);
+    CHECK(run.wait_until([&] {
+        const std::vector<i32> now = pids_of(run);
+        return now[0] != then[0] && now[1] != then[1] && now[2] != then[2] &&
+               run.stage("middle")["state"] == "running";
+    }));
+    CHECK(run.pid_of("numbers") != waiting[0]);
+    CHECK(run.pid_of("sink") != waiting[2]);
     end_whole(run);
     CHECK(run.report()["mps"]["domain_faults"] == 1);
+}
+
+TEST_CASE("if the daemons of both MPS domains die, fresh processes continue in a third one") {
+    run_fixture run;
+    run.start(run.pipeline("both", with_standbys("both")), {}, with_fake(run));
+    const std::vector<i32> standbys = all_standbys(run), before = pids_of(run);
+    REQUIRE(std::count(standbys.begin(), standbys.end(), 0) == 0);
+    const i32 serving = domain_of(run)["daemon_pid"];
+    const i32 spare = supervisor::mps_control(run.path("runtime/carousel/both/mps"), "1").daemon().pid;
+    REQUIRE(spare > 0);
+    run.signal(SIGSTOP);  // both are dead when the supervisor checks again
+    REQUIRE((::kill(spare, SIGKILL) == 0 && ::kill(serving, SIGKILL) == 0));
+    run.signal(SIGCONT);
+    CHECK(run.wait_until([&] {
+        const std::vector<i32> now = pids_of(run);
+        return now[0] != before[0] && now[1] != before[1] && now[2] != before[2] &&
+               domain_of(run)["up"] == true;
+    }));
+    const std::vector<i32> next = all_standbys(run, standbys);
+    CHECK(std::count(next.begin(), next.end(), 0) == 0);
+    end_whole(run);
 }
 
 TEST_CASE("a supervisor that dies in a joint takeover has a successor that completes it") {
@@ -129,6 +157,35 @@ TEST_CASE("a supervisor that dies in a joint takeover has a successor that compl
     const std::vector<i32> next = all_standbys(run, standbys);
     run.hit("sink", SIGKILL);
     CHECK(run.wait_until([&] { return pids_of(run) == next; }));
+    end_whole(run);
+    CHECK(run.report()["taken_over"] == 1);
+}
+
+TEST_CASE("if the spare MPS domain dies with a supervisor in a joint takeover, no frame is lost") {
+    const auto [point, nth] =
+        GENERATE(table<crash_point, u64>({{crash_point::seat_named, 1}, {crash_point::entry_doomed, 1}}));
+    CAPTURE(static_cast<int>(point), nth);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("supervisor", point, "kill", nth);
+    plan.write();
+    std::vector<std::string> environment = with_fake(run);
+    environment.push_back(plan.environment());
+    const std::string file = run.pipeline("doubled", with_standbys("doubled"));
+    run.start(file, {}, environment);
+    const std::vector<i32> standbys = all_standbys(run), before = pids_of(run);
+    REQUIRE(std::count(standbys.begin(), standbys.end(), 0) == 0);
+    const i32 spare = supervisor::mps_control(run.path("runtime/carousel/doubled/mps"), "1").daemon().pid;
+    REQUIRE(spare > 0);
+    run.hit("middle", SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    REQUIRE(::kill(spare, SIGKILL) == 0);  // its server lives
+    run.start(file, {}, environment);
+    const std::vector<i32> next = all_standbys(run, standbys);
+    CHECK(std::count(next.begin(), next.end(), 0) == 0);
+    const std::vector<i32> now = pids_of(run);
+    for (std::size_t k = 0; k < now.size(); ++k) CHECK((now[k] != standbys[k] && now[k] != before[k]));
+    CHECK(domain_of(run)["generation"] == 3);
     end_whole(run);
     CHECK(run.report()["taken_over"] == 1);
 }

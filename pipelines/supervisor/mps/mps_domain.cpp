@@ -17,7 +17,13 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u64 spare_delay_ns = ns_per_s;
+constexpr u64 first_spare_delay_ns = ns_per_s, longest_spare_delay_ns = 30 * ns_per_s;
+constexpr u64 server_query_ns = ns_per_s;
+/// The limit for a daemon's answer at an adoption is as long as a start may take, because the daemon may
+/// merely be slow, and its end would be that of all its clients.
+constexpr u32 late_ms = 10'000;
+
+shm::unique_fd pidfd_of(const shm::process_id& id) { return shm::unique_fd(shm::open_pidfd(id)); }
 
 }  // namespace
 
@@ -53,23 +59,27 @@ void mps_domain::start() {
     serving().start();
     name("serving", generation_);
     up_ = true;
-    watch_daemon(serving().daemon());
+    const shm::process_id daemon = serving().daemon();
+    watch_daemon(daemon, pidfd_of(daemon));
 }
 
 bool mps_domain::adopt() {
     generation_ = std::max(named("serving"), 1U);
     const u32 spare = named("spare");
     last_ = std::max(generation_, spare);
-    if (spare > generation_ && &part_of(spare) == &other() && other().is_responding()) {
+    const bool has_name = spare > generation_ && &part_of(spare) == &other();
+    if (has_name && other().is_responding(late_ms)) {
         spare_daemon_ = other().daemon();
-        spare_pidfd_.reset(shm::open_pidfd(spare_daemon_));
-        spare_server_pidfd_.reset(shm::open_pidfd(other().server()));
+        spare_pidfd_ = pidfd_of(spare_daemon_);
+        spare_server_pidfd_ = pidfd_of(other().server());
         spare_generation_ = spare;
-        spare_of_ = generation_;
         spare_ = spare_state::ready;
+        if (!spare_is_alive()) spare_ = spare_state::none;
+        spare_of_ = spare_ == spare_state::ready ? generation_ : 0;
     }
-    if (!spare_is_alive()) {
-        spare_ = spare_state::none;
+    if (has_name) {
+        ended_ = generation_ - 1;  // a spare is started after the previous generation has ended
+    } else {
         enqueue({[part = &other()] {
                      return outcome{"", part->end(0)};
                  },
@@ -77,15 +87,10 @@ bool mps_domain::adopt() {
                      if (o.ended) ended_ = std::max(ended_, of - 1);
                  },
                  {}});
-    } else {
-        ended_ = generation_ - 1;  // a spare is started after the previous generation has ended
     }
     const shm::process_id daemon = serving().daemon();
-    // The limit is as long as a start may take, because the daemon may merely be slow, and a renewal would
-    // end all stages of the domain.
-    constexpr u32 late_ms = 10'000;
     up_ = daemon.pid != 0 && serving().is_responding(late_ms);
-    if (up_) watch_daemon(daemon);
+    if (up_) watch_daemon(daemon, pidfd_of(daemon));
     return up_;
 }
 
@@ -104,9 +109,9 @@ u32 mps_domain::named(const char* role) const {
     return static_cast<u32>(std::strtoul(target.c_str(), nullptr, 10));
 }
 
-void mps_domain::watch_daemon(const shm::process_id& daemon) {
+void mps_domain::watch_daemon(const shm::process_id& daemon, shm::unique_fd pidfd) {
     daemon_ = daemon;
-    daemon_pidfd_.reset(shm::open_pidfd(daemon_));
+    daemon_pidfd_ = std::move(pidfd);
     // without a pidfd the daemon is already dead, which is detected when the next client is refused
     if (!daemon_pidfd_) return;
     loop_->watch(daemon_pidfd_.get(), EPOLLIN, [this](u32) {
@@ -126,7 +131,7 @@ void mps_domain::end_client(i32 pid, std::function<void(const std::string&)> the
 }
 
 void mps_domain::make_spare() {
-    drop_dead_spare();
+    if (spare_ == spare_state::ready && !spare_is_alive()) drop_spare();
     if (!up_ || spare_ != spare_state::none || spare_of_ == generation_ || now_ns() < spare_due_ns_) return;
     spare_ = spare_state::making;
     spare_of_ = generation_;
@@ -151,23 +156,28 @@ void mps_domain::make_spare() {
              [this, of = generation_, number = spare_generation_](const outcome& o) {
                  if (o.ended) ended_ = std::max(ended_, of - 1);
                  if (spare_ != spare_state::making || spare_generation_ != number) return;  // not needed
-                 // the old server is in state D; ending it is tried again until it ends
-                 if (!o.ended) spare_of_ = 0;
-                 spare_ = o.why.empty() ? spare_state::ready : spare_state::none;
-                 if (spare_ == spare_state::none) return;
+                 if (!o.why.empty()) return spare_failed(o.why);
+                 spare_ = spare_state::ready;
+                 spare_delay_ns_ = 0;
+                 spare_why_.clear();
                  spare_daemon_ = o.daemon;
-                 spare_pidfd_.reset(shm::open_pidfd(o.daemon));
-                 spare_server_pidfd_.reset(shm::open_pidfd(o.server));
+                 spare_pidfd_ = pidfd_of(o.daemon);
+                 spare_server_pidfd_ = pidfd_of(o.server);
                  name("spare", number);
              },
              {}});
 }
 
-void mps_domain::drop_dead_spare() {
-    if (spare_ != spare_state::ready || spare_is_alive()) return;
+void mps_domain::spare_failed(const std::string& why) {
+    if (why != spare_why_) unreported_ = spare_why_ = why;
+    drop_spare();
+}
+
+void mps_domain::drop_spare() {
     spare_ = spare_state::none;
     spare_of_ = 0;
-    spare_due_ns_ = now_ns() + spare_delay_ns;
+    spare_delay_ns_ = std::clamp(2 * spare_delay_ns_, first_spare_delay_ns, longest_spare_delay_ns);
+    spare_due_ns_ = now_ns() + spare_delay_ns_;
     ::unlink((folder_ + "/spare").c_str());
 }
 
@@ -180,7 +190,7 @@ bool mps_domain::spare_is_alive() const noexcept {
 
 // The server of a domain starts with the first client, so it is queried later.
 void mps_domain::find_server() {
-    if (!up_ || server_of_ == generation_) return;
+    if (!up_ || server_of_ == generation_ || now_ns() < server_due_ns_) return;
     server_of_ = generation_;
     enqueue({[part = &serving()] {
                  outcome o;
@@ -188,7 +198,11 @@ void mps_domain::find_server() {
                  return o;
              },
              [this, of = generation_](const outcome& o) {
-                 if (of == generation_ && up_) server_pidfd_.reset(shm::open_pidfd(o.server));
+                 if (of != generation_ || !up_) return;
+                 server_pidfd_ = pidfd_of(o.server);
+                 if (server_pidfd_) return;
+                 server_of_ = 0;  // it has not started yet, or the daemon did not answer in time
+                 server_due_ns_ = now_ns() + server_query_ns;
              },
              {}});
 }
@@ -200,21 +214,23 @@ u64 mps_domain::server_dead_since_ns() {
     return server_dead_ns_;
 }
 
-void mps_domain::renew(renewal then) {
+void mps_domain::renew(u32 spare, renewal then) {
     if (daemon_pidfd_) loop_->forget(daemon_pidfd_.get());
     daemon_pidfd_.reset();
     server_pidfd_.reset();
     server_dead_ns_ = 0;
     daemon_ = {};
     up_ = false;
+    server_of_ = 0;
+    const bool ready = spare != 0 && spare_ == spare_state::ready && spare == spare_generation_;
+    spare_ = spare_state::none;
+    if (ready) return serve_from_spare(std::move(then));
     {
         const std::lock_guard lock(mutex_);
         todo_.clear();  // drops pending calls of end_client(), because the clients of these calls end with
                         // the server
     }
-    const bool spare = spare_is_alive();
-    spare_ = spare_state::none;
-    spare ? serve_from_spare(std::move(then)) : start_again(std::move(then));
+    start_again(std::move(then));
 }
 
 void mps_domain::serve_from_spare(renewal then) {
@@ -232,9 +248,10 @@ void mps_domain::serve_from_spare(renewal then) {
     if (::rename((folder_ + "/spare").c_str(), (folder_ + "/serving").c_str()) != 0)
         name("serving", generation_);
     up_ = true;
-    server_of_ = generation_;
     server_pidfd_ = std::move(spare_server_pidfd_);
-    watch_daemon(spare_daemon_);
+    server_of_ = server_pidfd_ ? generation_ : 0;
+    // the pidfd that was opened when the daemon was alive: if it has died since, its death is noticed
+    watch_daemon(spare_daemon_, std::move(spare_pidfd_));
     post({{}, [up = std::move(then.up)](const outcome&) { up(""); }, {}});
 }
 
@@ -264,7 +281,7 @@ void mps_domain::start_again(renewal then) {
                      generation_ = next;
                      name("serving", generation_);
                      up_ = true;
-                     watch_daemon(o.daemon);
+                     watch_daemon(o.daemon, pidfd_of(o.daemon));
                  }
                  then.over();
                  then.up(o.why);

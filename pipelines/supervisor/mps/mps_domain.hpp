@@ -20,6 +20,7 @@
 // a run of the same name ends them, and so does the last stage that exits
 // (stages/runner/supervisor_link.hpp).
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <deque>
@@ -27,6 +28,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "os/event_loop.hpp"
@@ -44,17 +46,26 @@ public:
 
     /// Blocks until the first daemon listens. Throws device_error.
     void start();
-    /// Takes over the daemons of a dead supervisor: the serving one, and a spare one that was ready. Ends any
-    /// other daemon. Returns false if the serving daemon does not answer; call renew() then.
+    /// Takes over the daemons of a dead supervisor: the serving one, and a spare one that was ready. Returns
+    /// false if the serving daemon does not answer; call renew() then. A spare one that does not answer is
+    /// not ended before the next call of renew() or make_spare(), because it may have clients that hold
+    /// seats.
     [[nodiscard]] bool adopt();
+    /// To be called after adopt() for each process that was found: a number that a process has is not used
+    /// again.
+    void mark_used(u32 generation) noexcept { last_ = std::max(last_, generation); }
 
     /// Ends a client. The client's words must be aborted first, and its process must be sent SIGCONT, because
     /// a stopped client cannot be ended. `then(why)` is always called from the event loop: `why` is empty if
     /// the client's work has certainly ended; otherwise `why` is the reason why this is not certain.
     void end_client(i32 pid, std::function<void(const std::string& why)> then);
-    /// Starts a spare daemon and its server, unless a spare exists or a start has failed in this generation.
-    /// On failure the domain works without a spare. A spare that has died is replaced after a delay.
+    /// Starts a spare daemon and its server, unless a spare exists. On failure the domain works without a
+    /// spare. A spare that has died, or could not be started, is replaced after a delay.
     void make_spare();
+    /// To be called if the spare server is found to be unusable: make_spare() replaces it.
+    void drop_spare();
+    /// Returns the reason why the last start of a spare has failed, once per reason; otherwise "".
+    [[nodiscard]] std::string take_spare_failure() { return std::exchange(unreported_, std::string()); }
     [[nodiscard]] bool has_spare() const noexcept { return spare_generation() != 0; }
     /// The generation of the spare daemon; 0 if there is none, or if it or its server has died.
     [[nodiscard]] u32 spare_generation() const noexcept { return spare_is_alive() ? spare_generation_ : 0; }
@@ -67,10 +78,13 @@ public:
         std::function<void()> over;  ///< called after the attempt to end the old generation, whose result is
                                      ///< has_ended(); a further renewal may cancel this call
     };
-    /// Ends the generation and starts the next one. Both callbacks are called from the event loop, in any
-    /// order. Calls of end_client() that were not started are dropped, and their `then` is not called, so the
-    /// caller must kill the clients of these calls.
-    void renew(renewal then);
+    /// Ends the generation and starts the next one. `spare`: the spare generation serves next; it must be the
+    /// result of spare_generation(), and may have died since. 0: both daemons are ended, and a new one is
+    /// started. The words of all clients of the daemons that are ended must be aborted before. Both callbacks
+    /// are called from the event loop, in any order. If `spare` is 0, calls of end_client() that were not
+    /// started are dropped, and their `then` is not called, so the caller must kill the clients of these
+    /// calls; otherwise they are done before the old daemon is ended.
+    void renew(u32 spare, renewal then);
     /// Called from the event loop if the daemon dies unexpectedly. Set it before start() or adopt().
     void on_death(std::function<void()> on_exit) { on_exit_ = std::move(on_exit); }
 
@@ -109,12 +123,12 @@ private:
     void name(const char* role, u32 generation) const;
     [[nodiscard]] u32 named(const char* role) const;
     void find_server();
-    void drop_dead_spare();
+    void spare_failed(const std::string& why);
     void post(task t);
     void enqueue(task t);
     void run_tasks();
     void read_completions();
-    void watch_daemon(const shm::process_id& daemon);
+    void watch_daemon(const shm::process_id& daemon, shm::unique_fd pidfd);
 
     std::string folder_;
     std::array<mps_control, 2> parts_;
@@ -126,10 +140,12 @@ private:
     spare_state spare_ = spare_state::none;
     u32 spare_of_ = 0;  ///< the generation that was serving when the spare was requested
     u32 spare_generation_ = 0;
-    u64 spare_due_ns_ = 0;
+    u64 spare_due_ns_ = 0, spare_delay_ns_ = 0;
+    std::string spare_why_, unreported_;  ///< of the last start of a spare; see take_spare_failure()
     shm::process_id spare_daemon_;
     shm::unique_fd daemon_pidfd_, server_pidfd_, spare_pidfd_, spare_server_pidfd_, done_event_;
-    u32 server_of_ = 0;  ///< the generation whose server was queried
+    u32 server_of_ = 0;  ///< the generation whose server is known, or was queried
+    u64 server_due_ns_ = 0;
     u64 server_dead_ns_ = 0;
     std::mutex mutex_;
     std::condition_variable wake_;

@@ -7,11 +7,11 @@ namespace carousel::supervisor {
 
 bool breaks_domain(const client_view& v) noexcept {
     const bool unasked = !v.by_supervisor || v.ended;
-    return v.client && !v.terminated && unasked && !v.through && !v.run_ends;
+    return v.client && !v.terminated && unasked && !v.through && !v.run_ends && !v.rebuilding;
 }
 
 bool device_is_quiet(const client_view& v) noexcept {
-    return !v.client || v.terminated || v.through || v.run_ends;
+    return !v.client || v.terminated || v.through || v.run_ends || (v.rebuilding && !v.domain_ends);
 }
 
 excuse excuse_for(const death& how, bool domain_ends, bool breaks) noexcept {

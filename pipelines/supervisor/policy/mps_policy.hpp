@@ -32,8 +32,10 @@ struct client_view {
     bool client = false;
     bool terminated = false;  ///< terminate_client has ended all its device work
     bool by_supervisor = false, ended = false;
-    bool through = false;   ///< every frame of the run has passed the stage of the process
-    bool run_ends = false;  ///< the run ends, or is being rebuilt: all processes end
+    bool through = false;      ///< every frame of the run has passed the stage of the process
+    bool run_ends = false;     ///< the run ends: all processes end, and no buffer is used again
+    bool rebuilding = false;   ///< all processes end; the buffers are used again, but no domain is renewed
+    bool domain_ends = false;  ///< the server of its domain is being ended, which ends its device work
 };
 /// True if the client's death ends the domain, because the death may have affected the other clients in an
 /// unknown way. If the supervisor ends the client, it does so by terminate_client, and the domain continues,

@@ -32,6 +32,9 @@ using nlohmann::json;
 using ring::entry_state;
 using ring::entry_word;
 
+/// A higher number of an MPS domain is damaged, or the absence of a number.
+constexpr u32 most_generations = 1U << 20U;
+
 std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, const std::string& run_id,
                                       const std::vector<process_record>& remembered) {
     shm::incarnation& e = t.c->entry[entry];
@@ -222,6 +225,18 @@ void count_cpu_of_fenced(process_table& t, process_records& remembered) {
     }
 }
 
+/// A dead supervisor may have failed to record the number of the domain that serves.
+void mark_generations(const process_table& t) noexcept {
+    const auto mark = [&](const std::unique_ptr<process>& p) {
+        if (p) t.domain->mark_used(p->mps.generation);
+    };
+    for (const auto& s : t.seats) {
+        mark(s->now);
+        mark(s->standby);
+        std::for_each(s->gone.begin(), s->gone.end(), mark);
+    }
+}
+
 /// True if the dead supervisor had begun a joint takeover, and the spare domain does not serve yet.
 bool was_renewing(const process_table& t) noexcept {
     const auto is_over = [&](const process& p) {
@@ -238,10 +253,16 @@ bool was_renewing(const process_table& t) noexcept {
 u32 adopted_generation(const process_table& t, const seat& s, const ring::incarnation_id& id,
                        const std::vector<process_record>& remembered) noexcept {
     if (t.domain == nullptr) return 0;
+    // The process itself has published the number. A record may be that of an earlier standby in the entry.
+    const shm::incarnation& e = t.c->entry[id.entry];
+    const u64 published = ring::load(e.events_published);
+    if (published != 0 && ring::domain_of_events(published) < most_generations)
+        return ring::domain_of_events(published);
+    const u32 pid = entry_word::of(ring::load(e.identity)).pid;
     for (const process_record& r : remembered)
-        if (r.entry == id.entry && r.epoch == id.epoch && r.domain != shm::none) return r.domain;
-    const u64 published = ring::load(t.c->entry[id.entry].events_published);
-    if (published != 0) return ring::domain_of_events(published);
+        if (r.entry == id.entry && r.epoch == id.epoch && static_cast<u32>(r.pid) == pid &&
+            r.domain < most_generations)
+            return r.domain;
     return id.epoch != 0 && wants_domain(t, s) ? t.domain->generation() : 0;
 }
 
@@ -278,6 +299,7 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
     count_cpu_of_fenced(t, remembered);
     found_processes n;
     for (auto& s : t.seats) find_processes(t, *s, run_id, remembered[s->index], n);
+    if (t.domain != nullptr) mark_generations(t);
     in_order(t, [&] {
         for (auto& s : t.seats) resume_seat(t, *s);
         if (t.domain == nullptr || t.account.domain_abandoned) return;

@@ -17,6 +17,11 @@ namespace carousel::supervisor {
 namespace {
 
 constexpr u64 server_patience_ns = 250 * ns_per_ms;
+/// Limit for the end of an old server during a rebuild: a server in state D may never end.
+constexpr u64 longest_end_ns = 10 * ns_per_s;
+/// Limit for R2 before a server is ended: without a free entry, or with damaged words, R2 may need the end of
+/// other processes.
+constexpr u64 longest_revocation_ns = ns_per_s;
 
 [[nodiscard]] bool is_client(const process_table& t, const process& p) noexcept {
     return t.domain != nullptr && p.mps.generation != 0 && !t.domain->has_ended(p.mps.generation);
@@ -28,8 +33,15 @@ constexpr u64 server_patience_ns = 250 * ns_per_ms;
     return t.domain != nullptr && p.mps.generation != 0 && p.mps.generation < t.domain->generation();
 }
 
+/// True if terminate_client can end the process.
+[[nodiscard]] bool is_reachable(const process_table& t, const process& p) noexcept {
+    return is_client(t, p) && p.mps.generation == t.domain->generation() && t.domain->is_up() &&
+           !p.mps.with_domain && !p.how.through;
+}
+
 [[nodiscard]] client_view view_of(const process_table& t, const process& p, bool through) noexcept {
-    return {is_client(t, p), p.mps.terminated, p.by_supervisor, p.ended, through, t.ending || t.paused};
+    const bool ends = is_previous_generation(t, p) && now_ns() - p.ended_ns < longest_end_ns;
+    return {is_client(t, p), p.mps.terminated, p.by_supervisor, p.ended, through, t.ending, t.paused, ends};
 }
 
 /// True if a client of that generation had a fault injected. All clients get the same error, and the client
@@ -147,6 +159,7 @@ void client_ended(process_table& t, seat& s, process& p, const std::string& why)
     if (p.pidfd && !p.ended) shm::signal_pidfd(p.pidfd.get(), SIGKILL);
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
     p.mps.terminated = why.empty();
+    p.mps.terminating = false;
     if (!p.mps.terminated && is_client(t, p) && !is_previous_generation(t, p) && !p.how.through)
         renew_domain(t, fmt::format("{} (pid {}) can't be ended separately: {}", s.label, p.pid, why));
     poll_retirement(t, s, p, now_ns());
@@ -185,15 +198,44 @@ void end_with_domain(process_table& t, seat& s) {
     retire(t, s);
 }
 
+/// Ends the holders of seats, and the standbys, in any domain except the generation `kept`. Returns true if
+/// there was such a holder.
+bool end_clients_outside(process_table& t, u32 kept) {
+    bool found = false;
+    for (auto& s : t.seats) {
+        const auto is_outside = [&](const process* p) {
+            return p != nullptr && p->mps.generation != 0 && p->mps.generation != kept;
+        };
+        if (is_outside(s->standby.get())) end_standby(*s);
+        if (!is_outside(s->now.get()) || s->now->seen_dead_ns != 0) continue;
+        found = true;
+        end_with_domain(t, *s);
+    }
+    return found;
+}
+
+/// True if a word of a client of a domain that is being ended may still be committed.
+bool awaits_revocation(const process_table& t, u32 kept) noexcept {
+    const auto may_commit = [&](const std::unique_ptr<process>& p) {
+        return p && is_client(t, *p) && p->mps.generation != kept && !is_revoked(*p) && !is_fenced(*p) &&
+               p->incarnation.epoch != 0 && !p->how.through;
+    };
+    return std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
+        return may_commit(s->now) || std::any_of(s->gone.begin(), s->gone.end(), may_commit);
+    });
+}
+
 void domain_is_up(process_table& t, const std::string& why) {
     t.renewing = false;
     if (!t.domain->is_up() && !t.domain->has_ended(t.domain->generation())) {
         if (!t.ending)
-            renew_domain(t, why);  // the process is in state D: its buffers stay in quarantine
-                                   // until it has ended
+            // a process in state D: its buffers stay in quarantine until it has ended
+            renew_domain(t, why.empty() ? "its daemon has died" : why);
         return;
     }
     if (!why.empty()) abandon_domain(t, why);
+    // A standby of the stage on trial may have taken over in the spare domain before the trial began.
+    if (t.trial.in_progress()) move_stage(t, t.trial.on_trial);
     const u64 now = now_ns();
     for (auto& s : t.seats) {
         // its standby had taken over when the spare domain died
@@ -220,19 +262,27 @@ bool may_start(const process_table& t, const seat& s) noexcept {
     return !wants_domain(t, s) || (t.domain->is_up() && !t.renewing);
 }
 
+bool takes_over_jointly(const process_table& t) noexcept {
+    return std::all_of(t.seats.begin(), t.seats.end(), [&t](const auto& s) {
+        const stage_spec& spec = t.setup->stages[s->stage].spec;
+        return !wants_domain(t, *s) || spec.standby || spec.is_port();
+    });
+}
+
 u32 generation_for(const process_table& t, const seat& s, bool standby) noexcept {
     if (!wants_domain(t, s)) return 0;
-    return standby ? t.domain->spare_generation() : t.domain->generation();
+    return standby && takes_over_jointly(t) ? t.domain->spare_generation() : t.domain->generation();
 }
 
 bool may_stand_by(const process_table& t, const seat& s) noexcept {
-    return may_start(t, s) && (!wants_domain(t, s) || t.domain->has_spare());
+    return may_start(t, s) && (!wants_domain(t, s) || generation_for(t, s, true) != 0);
 }
 
 bool standby_fits(const process_table& t, const seat& s) noexcept {
+    if (!wants_domain(t, s)) return s.standby->mps.generation == 0;
     const bool ends = s.now->mps.breaks || t.renewing;
-    return s.standby->mps.generation == generation_for(t, s, ends) &&
-           (s.standby->mps.generation != 0 || !wants_domain(t, s));
+    const u32 place = ends ? t.domain->spare_generation() : t.domain->generation();
+    return place != 0 && s.standby->mps.generation == place;
 }
 
 bool death_breaks_domain(const process_table& t, const seat& s, const process& p) noexcept {
@@ -251,15 +301,16 @@ void excuse_process(const process_table& t, process& p) noexcept {
 }
 
 bool ends_alone(const process_table& t, const process& p) noexcept {
-    return is_client(t, p) && p.mps.generation == t.domain->generation() && t.domain->is_up() &&
-           !t.renewing && !p.mps.with_domain && !p.how.through;
+    return is_reachable(t, p) && !t.renewing;
 }
 
+// Also while the domain is renewed: the call comes before the end of the server.
 bool can_terminate_client(const process_table& t, const process& p) noexcept {
-    return ends_alone(t, p) && p.by_supervisor;
+    return is_reachable(t, p) && p.by_supervisor;
 }
 
-void end_client(process_table& t, const process& p) {
+void end_client(process_table& t, process& p) {
+    p.mps.terminating = true;
     shm::signal_pidfd(p.pidfd.get(), SIGCONT);
     t.domain->end_client(p.pid, [&t, incarnation = p.incarnation](const std::string& why) {
         seat& s = *t.seats[incarnation.seat];
@@ -297,31 +348,38 @@ void renew_domain(process_table& t, const std::string& why) {
     ++t.account.domain_faults;
     t.account.domain_ends += t.account.domain_restored ? 1 : 0;
     t.account.domain_restored = false;
-    const u32 over = t.renewed = t.domain->generation();
+    t.renewed = t.domain->generation();
     t.log_line(fmt::format("the MPS domain is renewed with all its stages: {}", why));
     // First all words are revoked, and standbys in the spare domain take them over. The server is ended only
     // after that, because ending it completes pending events, and words may still depend on these events.
     in_order(t, [&] {
-        for (auto& s : t.seats) {
-            if (s->standby && s->standby->mps.generation == over) end_standby(*s);
-            if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
-            end_with_domain(t, *s);
-        }
+        (void)end_clients_outside(t, t.domain->spare_generation());
         t.todo.push_back({work::kind::renew_domain, 0, {}});
     });
 }
 
 void renew_daemon(process_table& t) {
-    const u32 over = t.domain->generation();
+    const u32 over = t.domain->generation(), spare = t.domain->spare_generation();
+    // If the spare domain has died, it is ended, too. Standbys may have taken over in it before; their words
+    // are revoked first, as above.
+    if (end_clients_outside(t, spare)) return t.todo.push_back({work::kind::renew_domain, 0, {}});
+    const u64 now = now_ns();
+    if (t.renewal_due_ns == 0) t.renewal_due_ns = now + longest_revocation_ns;
+    if (now < t.renewal_due_ns && awaits_revocation(t, spare)) return;  // watch_domain() calls again
+    t.renewal_due_ns = 0;
     for (auto& s : t.seats) {
         for (auto& p : s->gone) {
-            if (p->mps.generation != over) continue;
-            if (!is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks) report_end(t, *s, *p);
-            // this includes the processes that wait for terminate_client
-            if (!p->ended && p->pidfd) shm::signal_pidfd(p->pidfd.get(), SIGKILL);
+            if (p->mps.generation == 0 || p->mps.generation == spare) continue;
+            if (p->mps.generation == over && !is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks)
+                report_end(t, *s, *p);
+            // Without a spare domain no call of terminate_client is awaited before the server is ended, also
+            // none of an earlier renewal.
+            const bool waits = spare != 0 && p->mps.terminating;
+            if (!p->ended && p->pidfd && !waits) shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         }
     }
-    t.domain->renew({[&t](const std::string& failed) { in_order(t, [&] { domain_is_up(t, failed); }); },
+    t.domain->renew(spare,
+                    {[&t](const std::string& failed) { in_order(t, [&] { domain_is_up(t, failed); }); },
                      [&t] { in_order(t, [&] { poll_ended_processes(t); }); }});
 }
 
@@ -347,7 +405,8 @@ void update_trial(process_table& t, const seat& s, const process& p) {
 
 namespace {
 
-/// Standbys whose spare domain has died, or has become the serving one without them.
+/// Standbys whose spare domain has died, or has become the serving one without them, and those that have to
+/// wait in another domain than before.
 void end_misplaced_standbys(process_table& t) {
     if (t.renewing || t.paused) return;
     for (auto& s : t.seats) {
@@ -363,9 +422,16 @@ void end_misplaced_standbys(process_table& t) {
 // The daemon may have died while no process could be started anyway, because memory and words were being
 // rebuilt. Without this check no process would be started again.
 void watch_domain(process_table& t) {
-    if (t.domain == nullptr || t.account.domain_abandoned) return;
+    if (t.domain == nullptr) return;
+    if (t.renewal_due_ns != 0) return in_order(t, [&] { renew_daemon(t); });
+    if (t.account.domain_abandoned) return end_misplaced_standbys(t);
     if (!t.domain->is_up()) return renew_domain(t, "its daemon has ended");
     end_misplaced_standbys(t);
+    if (const std::string why = t.domain->take_spare_failure(); !why.empty())
+        t.log_line(
+            fmt::format("no spare MPS domain: {}; the start is repeated after at most 30 s, and until "
+                        "then no standby can wait there",
+                        why));
     const bool whole = std::none_of(t.seats.begin(), t.seats.end(), [&t](const auto& s) {
         return wants_domain(t, *s) &&
                (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);

@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "core/user_input.hpp"
 #include "ring/link.hpp"
+#include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/retire.hpp"
 
 namespace carousel::supervisor {
@@ -107,7 +108,8 @@ bool process_table::all_gone() const noexcept {
     return std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
         return (!s->now || exits_by_itself(*s->now)) && !s->standby &&
                std::all_of(s->gone.begin(), s->gone.end(), [&](const auto& p) {
-                   return exits_by_itself(*p) || (p->ended && !p->tool_pidfd);
+                   return exits_by_itself(*p) ||
+                          (p->ended && !p->tool_pidfd && (!paused || fence_is_known(*this, *p)));
                });
     });
 }

@@ -45,6 +45,7 @@ class mps_domain;
 struct domain_part {
     u32 generation = 0;        ///< generation of the domain that the process is a client of: the serving one,
                                ///< or for a standby the spare one; 0: the process has its own GPU context
+    bool terminating = false;  ///< terminate_client was requested, and has not answered
     bool terminated = false;   ///< terminate_client has ended all work of the process
     bool breaks = false;       ///< the death of the process ends the domain
     bool broke = false;        ///< the death was handled as the end of the domain
@@ -255,6 +256,7 @@ struct process_table {
     mps_domain* domain = nullptr;                   ///< null: every stage has a GPU context of its own
     bool renewing = false;                          ///< the domain's next generation is not ready yet
     u32 renewed = 0;                                ///< the generation that is ended, or was ended last
+    u64 renewal_due_ns = 0;                         ///< until then the renewal waits for R2 of all clients; 0: it does not wait
     fault_row faults;                               ///< counts the domain's faults
     mps_trial trial;                                ///< finds the stage that causes the domain's faults
     bool ending = false;                            ///< the run ends: no process is started any more

@@ -197,11 +197,12 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
             return;
         }
     }
-    const char* const misplaced =
-        s.standby                                         ? "the dead supervisor has left another standby"
-        : !t.setup->stages[s.stage].spec.standby          ? "the stage no longer has a standby"
-        : p->mps.generation != generation_for(t, s, true) ? "it is not a client of the spare MPS domain"
-                                                          : nullptr;
+    const char* const misplaced = s.standby ? "the dead supervisor has left another standby"
+                                  : !t.setup->stages[s.stage].spec.standby
+                                      ? "the stage no longer has a standby"
+                                  : p->mps.generation != generation_for(t, s, true)
+                                      ? "it does not wait in the MPS domain in which it must"
+                                      : nullptr;
     if (misplaced != nullptr) {
         t.log_line(fmt::format("{}'s standby (pid {}) is ended: {}", s.label, p->pid, misplaced));
         shm::signal_pidfd(p->pidfd.get(), SIGKILL);
@@ -233,6 +234,12 @@ void standby_ended(process_table& t, seat& s, u64 now) {
     if (!t.ending && !t.paused && status.known && status.signal == 0)
         t.log_line(
             fmt::format("{}'s standby (pid {}) has exited (exit code {})", s.label, p.pid, status.exit_code));
+    // A fault of a standby ends its domain, as that of any client: the server may refuse further clients.
+    const bool faulted =
+        status.known && status.signal == 0 &&
+        (status.exit_code == exit_code::gpu_fault || status.exit_code == exit_code::no_device);
+    if (faulted && p.mps.generation != 0 && p.mps.generation == t.domain->spare_generation())
+        t.domain->drop_spare();
     s.standby_due_ns = std::max(s.standby_due_ns, now + first_delay_ns);
     s.standby.reset();
 }

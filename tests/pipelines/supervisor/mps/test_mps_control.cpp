@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "core/clock.hpp"
 #include "shm/process_id.hpp"
@@ -134,7 +135,7 @@ TEST_CASE("the domain renews itself off the event loop and reports when its daem
         CHECK(turn_until(loop, [&] { return died; }));
         CHECK_FALSE(domain.is_up());
         std::string why = "not called";
-        domain.renew({[&](const std::string& w) { why = w; }, [] {}});
+        domain.renew(domain.spare_generation(), {[&](const std::string& w) { why = w; }, [] {}});
         CHECK(turn_until(loop, [&] { return why != "not called"; }));
         CHECK(why == "");
         CHECK(domain.has_ended(1));
@@ -161,7 +162,8 @@ TEST_CASE("if a daemon is abandoned, the spare one serves at once, and the old o
         CHECK(p.processes() == 4);
         bool over = false;
         std::string why = "not called";
-        domain.renew({[&](const std::string& w) { why = w; }, [&] { over = true; }});
+        domain.renew(domain.spare_generation(),
+                     {[&](const std::string& w) { why = w; }, [&] { over = true; }});
         CHECK(domain.is_up());  // nothing was waited for
         CHECK(domain.generation() == 2);
         CHECK(domain.client_environment(2)[0] != first[0]);
@@ -177,6 +179,50 @@ TEST_CASE("if a daemon is abandoned, the spare one serves at once, and the old o
     CHECK(p.is_empty());
 }
 
+TEST_CASE("clients whose end is pending are ended by their server before a spare one replaces it") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    event_loop loop;
+    mps_domain domain(p.w.folder(), loop);
+    domain.start();
+    domain.make_spare();
+    REQUIRE(turn_until(loop, [&] { return domain.has_spare(); }));
+    std::vector<std::string> ended;
+    for (const i32 pid : {4711, 4712})  // the second one waits for the first
+        domain.end_client(pid, [&](const std::string& why) { ended.push_back(why); });
+    bool over = false;
+    domain.renew(domain.spare_generation(), {[](const std::string&) {}, [&] { over = true; }});
+    CHECK(turn_until(loop, [&] { return over; }));
+    CHECK(ended == std::vector<std::string>{"", ""});
+    CHECK_THAT(fake.log(), contains(" 4711\n") && contains(" 4712\n"));
+    CHECK(domain.has_ended(1));
+}
+
+TEST_CASE("a spare daemon that can't be started is reported once, and is started again") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    const auto set_fake = [&](const char* how) { std::ofstream(p.w.path("asked.fake/how")) << how; };
+    event_loop loop;
+    mps_domain domain(p.w.folder(), loop);
+    domain.start();
+    set_fake("refuse");
+    domain.make_spare();
+    std::string why;
+    CHECK(turn_until(loop, [&] {
+        why += domain.take_spare_failure();
+        return !why.empty();
+    }));
+    CHECK_THAT(why, contains("no permission"));
+    CHECK(domain.take_spare_failure() == "");
+    CHECK_FALSE(domain.has_spare());
+    set_fake("");
+    REQUIRE(turn_until(loop, [&] { return domain.make_spare(), domain.has_spare(); }));
+    CHECK(domain.spare_generation() == 4);  // 2 was that of the failed start
+    domain.drop_spare();
+    CHECK_FALSE(domain.has_spare());
+    CHECK_FALSE(std::filesystem::is_symlink(shm::mps_folder(p.w.folder()) + "/spare"));
+}
+
 TEST_CASE("without a live spare daemon the domain restarts at its place") {
     const place p;
     const fake_mps fake("", p.w.path("asked"));
@@ -189,7 +235,7 @@ TEST_CASE("without a live spare daemon the domain restarts at its place") {
     REQUIRE(
         shm::end_marked_processes(shm::mps_part_mark(shm::mps_folder(p.w.folder()) + "/1"), 5 * ns_per_s));
     std::string why = "not called";
-    domain.renew({[&](const std::string& w) { why = w; }, [] {}});
+    domain.renew(domain.spare_generation(), {[&](const std::string& w) { why = w; }, [] {}});
     CHECK_FALSE(domain.is_up());
     CHECK(turn_until(loop, [&] { return why == ""; }));
     CHECK(domain.client_environment(3)[0] == first[0]);
@@ -235,7 +281,7 @@ TEST_CASE("an adopter keeps a spare daemon that was ready, and its number") {
         CHECK_FALSE(domain.has_ended(7));
         SECTION("it serves") {
             bool over = false;
-            domain.renew({[](const std::string&) {}, [&] { over = true; }});
+            domain.renew(domain.spare_generation(), {[](const std::string&) {}, [&] { over = true; }});
             CHECK(domain.generation() == 10);
             CHECK(domain.daemon_pid() == pid_before);
             CHECK(std::filesystem::read_symlink(shm::mps_folder(p.w.folder()) + "/serving") == "10");
@@ -249,6 +295,34 @@ TEST_CASE("an adopter keeps a spare daemon that was ready, and its number") {
             CHECK(turn_until(loop, [&] { return domain.make_spare(), domain.has_spare(); }));
             CHECK(domain.spare_generation() == 12);
         }
+    }
+    CHECK(p.is_empty());
+}
+
+TEST_CASE("an adopter leaves a spare domain whose daemon is dead until its clients' words are revoked") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    event_loop loop;
+    p.control.start();
+    const mps_control spare(shm::mps_folder(p.w.folder()), "1");
+    spare.start();
+    std::filesystem::create_symlink("1", shm::mps_folder(p.w.folder()) + "/serving");
+    std::filesystem::create_symlink("2", shm::mps_folder(p.w.folder()) + "/spare");
+    REQUIRE(::kill(spare.daemon().pid, SIGKILL) == 0);
+    {
+        mps_domain domain(p.w.folder(), loop);
+        CHECK(domain.adopt());
+        CHECK(domain.generation() == 1);
+        CHECK(domain.spare_generation() == 0);
+        for (int k = 0; k < 10; ++k) loop.run_once(20);
+        CHECK(p.processes() == 3);  // the server of the spare domain still runs
+        domain.mark_used(5);
+        std::string why = "not called";
+        domain.renew(0, {[&](const std::string& w) { why = w; }, [] {}});
+        CHECK(turn_until(loop, [&] { return why == ""; }));
+        CHECK(domain.generation() == 6);
+        CHECK(domain.has_ended(5));
+        CHECK(p.processes() == 2);
     }
     CHECK(p.is_empty());
 }

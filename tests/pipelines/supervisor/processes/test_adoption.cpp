@@ -8,9 +8,11 @@
 #include <memory>
 
 #include "core/clock.hpp"
+#include "ring/event_domain.hpp"
 #include "ring/recovery.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
+#include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/retire.hpp"
@@ -373,4 +375,29 @@ TEST_CASE("counts, delays and frames given up outlive their supervisor") {
     b.adopt(nlohmann::json{{"seats", 3}});  // a damaged file: reported, and counted from 0
     CHECK(b.table->account.deaths == 0);
     CHECK(b.first().start_wanted);
+}
+
+TEST_CASE("an adopter takes a process's MPS domain from its entry, or from a record of that process") {
+    restored_block r;
+    (void)r.adopt();
+    mps_domain domain("/nonexistent", r.loop);
+    r.table->domain = &domain;
+    constexpr u32 at = 3;
+    entry_word word;
+    word.state = entry_state::standby;
+    word.pid = 40;
+    r.enter(at, word, 1);
+    process_record recorded;
+    recorded.entry = at;
+    recorded.pid = 39;  // an earlier standby that had the entry; all standbys have epoch 0
+    recorded.domain = 2;
+    const auto adopted = [&] { return adopted_generation(*r.table, r.first(), {0, at, 0}, {recorded}); };
+    CHECK(adopted() == 0);
+    recorded.pid = 40;
+    CHECK(adopted() == 2);
+    r.c().entry[at].events_published.store(ring::published_in(5));
+    CHECK(adopted() == 5);
+    r.c().entry[at].events_published.store(~u64{0});  // damaged
+    CHECK(adopted() == 2);
+    r.table->domain = nullptr;
 }

@@ -98,7 +98,9 @@ TEST_CASE("a client's death ends its domain unless requested, bounded, or the do
     SECTION("we mean to end it") { v.by_supervisor = true; }
     SECTION("every frame is through its stage") { v.through = true; }
     SECTION("the run ends") { v.run_ends = true; }
-    CHECK(breaks_domain(v) == (v.client && !v.terminated && !v.by_supervisor && !v.through && !v.run_ends));
+    SECTION("the run is rebuilt") { v.rebuilding = true; }
+    CHECK(breaks_domain(v) ==
+          (v.client && !v.terminated && !v.by_supervisor && !v.through && !v.run_ends && !v.rebuilding));
     SECTION("it was quicker than the one who meant to end it") {
         v.by_supervisor = v.ended = true;
         CHECK(breaks_domain(v));
@@ -112,7 +114,16 @@ TEST_CASE("a client's device is quiet once its work ended, its domain is over, o
     SECTION("its work was ended") { v.terminated = true; }
     SECTION("every frame is through its stage") { v.through = true; }
     SECTION("the run ends") { v.run_ends = true; }
-    if (!v.client || v.terminated || v.through || v.run_ends) CHECK(device_is_quiet(v));
+    SECTION("all processes end for a rebuild") { v.rebuilding = true; }
+    if (!v.client || v.terminated || v.through || v.run_ends || v.rebuilding) CHECK(device_is_quiet(v));
+}
+
+TEST_CASE("a rebuild waits for the end of an MPS server that is being ended already") {
+    client_view v = client();
+    v.rebuilding = v.domain_ends = true;
+    CHECK_FALSE(device_is_quiet(v));
+    v.client = false;  // the server has ended
+    CHECK(device_is_quiet(v));
 }
 
 TEST_CASE("no stage is blamed for a fault that reaches all clients or an end by its domain") {
