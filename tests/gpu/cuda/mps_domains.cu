@@ -7,9 +7,10 @@
 // domain A maps it, starts a kernel that counts (1 s, or endless) and records an IPC event after it. A
 // poller in domain B maps the same memory and polls that event; another poller has made a stream wait for it.
 // Then something of A dies. Printed for each case: when the event reads complete, whether the counters still
-// change then, and whether the pollers' own kernels still run. This process never touches CUDA. Exit code 1:
-// a poller of B was harmed, or an event read complete after a kernel that was aborted, except by
-// terminate_client.
+// change then, and whether the pollers' own kernels still run. "domain": the client, the daemon and the
+// server are killed, as the supervisor does when standbys take over; their end is its fence. This process
+// never touches CUDA. Exit code 1: a poller of B was harmed, an event read complete after a kernel that was
+// aborted, except by terminate_client, or the kernel wrote after that fence.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -263,6 +264,34 @@ struct domain {
     }
 };
 
+bool is_alive(int pid) {
+    char state = 0;
+    std::FILE* const f = std::fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r");
+    if (f == nullptr) return false;
+    const int got = std::fscanf(f, "%*d (%*[^)]) %c", &state);
+    std::fclose(f);
+    return got == 1 && state != 'Z' && state != 'X';
+}
+
+/// Returns what happened after the fence.
+std::string end_domain(const domain& a, const child& client, const child& owner) {
+    const int pids[] = {client.pid, a.daemon(), a.server()};
+    for (const int pid : pids)
+        if (pid <= 0) return "NOT FENCED: the daemon or the server is not known";
+    for (const int pid : pids) ::kill(pid, SIGKILL);
+    const double begun = now_ms();
+    for (const int pid : pids)
+        while (is_alive(pid) && now_ms() - begun < 5000) ::usleep(1000);
+    const double gone = now_ms() - begun;
+    for (const int pid : pids)
+        if (is_alive(pid)) return "NOT FENCED: process " + std::to_string(pid) + " does not end";
+    const auto at_fence = counters_of(owner);
+    if (at_fence.first == 0) return "NOT FENCED: the kernel had not begun";
+    ::usleep(300'000);
+    const bool writes = counters_of(owner).first != at_fence.first;
+    return (writes ? "NOT FENCED: writes after " : "fenced after ") + std::to_string(gone) + " ms";
+}
+
 bool one_case(const std::string& folder, const std::string& what, bool endless, const std::string& seconds) {
     domain a(folder + "/a"), b(folder + "/b");
     child owner = start({"owner"}, outside_mps);
@@ -296,6 +325,7 @@ bool one_case(const std::string& folder, const std::string& what, bool endless, 
         killed = domain::name_of(pid);
         ::kill(pid, SIGKILL);
     }
+    if (what == "domain") killed = end_domain(a, v, owner);
     const std::string polls = line_of(pollers[0], 20'000);
     const auto first = counters_of(owner);
     const std::string waits = line_of(pollers[1], 20'000);
@@ -311,7 +341,8 @@ bool one_case(const std::string& folder, const std::string& what, bool endless, 
     const bool aborted_complete = polls.rfind("complete", 0) == 0 && second.second == 0;
     const bool harmed =
         polls.find("healthy") == std::string::npos || waits.find("healthy") == std::string::npos;
-    return ready && !harmed && (!aborted_complete || what == "terminate");
+    const bool fenced = killed.rfind("NOT FENCED", 0) != 0;
+    return ready && !harmed && fenced && (!aborted_complete || what == "terminate");
 }
 
 }  // namespace
@@ -332,7 +363,7 @@ int main(int argc, char** argv) {
                 "a stream of B waits", "the kernel", "after it");
     bool good = true;
     int number = 0;
-    for (const char* what : {"nothing", "kill", "exit", "fault", "terminate", "server", "daemon"})
+    for (const char* what : {"nothing", "kill", "exit", "fault", "terminate", "server", "daemon", "domain"})
         for (const bool endless : {false, true}) {
             if (endless && std::strcmp(what, "nothing") == 0) continue;
             const std::string place = std::string(folder) + "/" + std::to_string(number++);
