@@ -329,12 +329,21 @@ TEST_CASE("an adopter leaves a spare domain whose daemon is dead until its clien
 
 TEST_CASE("the death of a domain's server is noticed although its daemon lives") {
     const place p;
-    const fake_mps fake("", p.w.path("asked"));
+    const fake_mps fake("unlisted", p.w.path("asked"));  // as before the first client
     event_loop loop;
     mps_domain domain(p.w.folder(), loop);
     domain.start();
-    CHECK(domain.server_dead_since_ns() == 0);
-    loop.run_once(200);
+    const auto queries = [&] {
+        const std::string log = fake.log();
+        return std::count(log.begin(), log.end(), '\n');
+    };
+    const auto turn_until_queried = [&](auto before) {
+        CHECK(turn_until(loop, [&] { return domain.server_dead_since_ns() == 0 && queries() > before; }));
+        for (int k = 0; k < 10; ++k) loop.run_once(20);
+    };
+    turn_until_queried(queries());
+    std::ofstream(p.w.path("asked.fake/how")) << "";
+    turn_until_queried(queries());
     REQUIRE(::kill(p.control.server().pid, SIGKILL) == 0);
     CHECK(turn_until(loop, [&] { return domain.server_dead_since_ns() != 0; }));
     CHECK(domain.is_up());
