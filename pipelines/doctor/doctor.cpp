@@ -14,6 +14,7 @@
 #include "os/subprocess.hpp"
 #include "os/table.hpp"
 #include "spec/programs.hpp"
+#include "supervisor/plan/context_memory.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -44,11 +45,14 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
     const std::string gpu = fmt::format("cuda:{}", whole_of(d, "ordinal"));
     const std::string error_text = text_of(d, "error");
     const bool free_known = d.contains("free_bytes") && d["free_bytes"].is_number();
+    const u64 free = whole_of(d, "free_bytes");
     all.push_back(
         {gpu, error_text.empty() ? verdict::ok : verdict::warn,
          fmt::format("{}, compute {}, {} of memory{}{}", text_of(d, "name"), text_of(d, "compute"),
                      human_bytes(whole_of(d, "total_bytes")),
-                     free_known ? ", " + human_bytes(whole_of(d, "free_bytes")) + " free" : "",
+                     free_known ? fmt::format(", {} free, room for the contexts of {} processes or standbys",
+                                              human_bytes(free), free / context_bytes)
+                                : "",
                      error_text.empty() ? "" : "; " + error_text),
          error_text.empty()
              ? ""

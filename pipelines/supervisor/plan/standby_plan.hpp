@@ -6,12 +6,10 @@
 
 #include <string>
 
+#include "supervisor/plan/context_memory.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 
 namespace carousel::supervisor {
-
-/// GPU memory of one process's context, as measured on an H200.
-inline constexpr u64 context_bytes = u64{530} << 20U;
 
 /// Sets spec.standby of the stages with spec.standby_auto, and standby_reason. To be called after
 /// choose_depths().

@@ -97,8 +97,10 @@ TEST_CASE("any answer of the probe is converted to findings") {
         "devices":[{"ordinal":0,"uuid":"u","name":"H200","total_bytes":150323855360,"free_bytes":1073741824,"compute":"9.0",
                     "vmm_posix_fd":true,"ipc_events":false,"ipc_memory":true,"stream_mem_ops":true,
                     "read_only_host":true,"same_host_address":false,"peers":[]}]})");
-    CHECK_THAT(of_name(one, "cuda:0").found,
-               contains("H200, compute 9.0, 140.0 GiB of memory, 1.0 GiB free"));
+    CHECK_THAT(
+        of_name(one, "cuda:0").found,
+        contains(
+            "H200, compute 9.0, 140.0 GiB of memory, 1.0 GiB free, room for the contexts of 1 processes"));
     CHECK(of_name(one, "cuda:0 memory by fd").status == verdict::ok);
     CHECK(of_name(one, "cuda:0 IPC events").status == verdict::warn);
     CHECK_FALSE(of_name(one, "cuda:0 IPC events").remedy.empty());
