@@ -4,7 +4,7 @@ torn or repeated changes all numbers that follow.
   kills   source and middle are killed, in time slices and under MPS, with and without graphs: the hash of a run on the CPU
   checkpoints   a rebuild, and then the death of all processes: the states continue from memory and from a checkpoint,
           with the hashes of a run on the CPU; time per frame with a checkpoint every 10 frames
-  time    time per frame with the state, and with memory of the stage's own instead (a ring of states may cost 3 % more), separated:
+  time    time per frame with the state, and with memory of the stage's own instead (a ring of states may cost 3 % more):
           two own buffers stay in the device's cache; sixteen have the traffic of a ring; a state of 8 words has none
 
 state_gpu.py PROGRAMS [--parts kills,checkpoints,time] [--kills 100] [--words 1000000] [--seconds 1] [--rounds 3]
@@ -17,6 +17,7 @@ import random
 import shutil
 import signal
 import socket
+import statistics
 import struct
 import subprocess
 import sys
@@ -85,7 +86,8 @@ class Runs:
 
     def check_kills(self, isolation, kills, words, same_work):
         keys = f"remembers = {words}\nsame_work = {str(same_work).lower()}"
-        run = self.start("carousel-test-device", keys, "sink = true", isolation)
+        # Without a limit a run makes more frames during its kills than the CPU can repeat in a minute.
+        run = self.start("carousel-test-device", keys, "sink = true", isolation, pipeline="fps = 2000\n")
         seed, done, began = random.randrange(2**32), 0, time.monotonic()
         chosen = random.Random(seed)
         try:
@@ -161,16 +163,19 @@ class Runs:
         return json.loads(done.stdout)["pipeline"]["frames"] if done.returncode == 0 else 0
 
     def compare_time(self, words, seconds, rounds):
-        cases = [(8, 2), (8, 0), (words, 2), (words, 16), (words, 0)]
-        times = [[self.frame_time_ms(*case, seconds) for case in cases] for _ in range(rounds)]
-        tiny, tiny_state, cached, moved, state = (sorted(column)[rounds // 2] for column in zip(*times))
-        print(f"medians of {rounds}, ms per frame      2 own buffers  16 own buffers  state")
-        print(f"{64:>12} bytes                  {tiny:.4f}          -               {tiny_state:.4f}")
-        print(f"{words * 8:>12} bytes                  {cached:.4f}          {moved:.4f}          {state:.4f}")
-        print(f"the steps of a second ring: {1000 * (tiny_state - tiny):+.1f} us; traffic that two buffers keep in the cache: "
-              f"{1000 * (moved - cached):+.1f} us; the rest: {1000 * (state - moved - tiny_state + tiny):+.1f} us")
-        print(f"a state costs {100 * (state / moved - 1):+.1f} % in addition to its traffic (aim: at most 3 %), {100 * (state / cached - 1):+.1f} % "
-              "with it", flush=True)
+        """Rounds of all cases in turns, so that each ratio is of neighbours in time."""
+        cases = {"2 own": (words, 2), "16 own": (words, 16), "state": (words, 0), "2 own, 64 bytes": (8, 2), "state, 64 bytes": (8, 0)}
+        times = {name: [] for name in cases}
+        for _ in range(rounds):
+            for name, case in cases.items():
+                times[name].append(self.frame_time_ms(*case, seconds))
+        print(f"ms per frame, {rounds} rounds; {words * 8} bytes if not stated")
+        for name, found in times.items():
+            print(f"{name:>16}: median {statistics.median(found):.4f} ({min(found):.4f} to {max(found):.4f})")
+        for name, other in (("16 own", "state"), ("2 own", "state"), ("2 own, 64 bytes", "state, 64 bytes")):
+            ratios = sorted(b / a for a, b in zip(times[name], times[other]))
+            print(f"{other} / {name}: median {100 * (statistics.median(ratios) - 1):+.1f} % ({100 * (ratios[0] - 1):+.1f} to "
+                  f"{100 * (ratios[-1] - 1):+.1f})", flush=True)
 
 
 def main():
