@@ -270,7 +270,7 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
          "p.toml:8:13: instances = -9223372036854775808: expected a whole number"},
         {"triangles = 100", "max_attempts = 8",
          "p.toml:8:16: max_attempts = 8: expected a whole number from 1 to 7"},
-        {"triangles = 100", "standby = 1", "p.toml:8:11: standby = 1: expected true or false"},
+        {"triangles = 100", "standby = 1", "p.toml:8:11: standby = 1: expected true, false or \"auto\""},
         {"triangles = 100", "restart = \"allways\"",
          "p.toml:8:11: restart = \"allways\": expected \"always\" or \"on-failure\" or \"no\"; did you mean "
          "\"always\"?"},
