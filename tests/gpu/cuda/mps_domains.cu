@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -25,6 +26,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -264,27 +266,24 @@ struct domain {
     }
 };
 
-bool is_alive(int pid) {
-    char state = 0;
-    std::FILE* const f = std::fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r");
-    if (f == nullptr) return false;
-    const int got = std::fscanf(f, "%*d (%*[^)]) %c", &state);
-    std::fclose(f);
-    return got == 1 && state != 'Z' && state != 'X';
-}
-
-/// Returns what happened after the fence.
+/// Ends a domain by force, and returns what happened after that. A pidfd is readable when all threads have
+/// ended. The state in /proc is that of the first thread, which ends before the others have closed the
+/// driver's files.
 std::string end_domain(const domain& a, const child& client, const child& owner) {
     const int pids[] = {client.pid, a.daemon(), a.server()};
-    for (const int pid : pids)
-        if (pid <= 0) return "NOT FENCED: the daemon or the server is not known";
+    int ends[std::size(pids)];
+    for (size_t k = 0; k < std::size(pids); ++k) {
+        ends[k] = pids[k] > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pids[k], 0)) : -1;
+        if (ends[k] < 0) return "NOT FENCED: the daemon or the server is not known";
+    }
     for (const int pid : pids) ::kill(pid, SIGKILL);
     const double begun = now_ms();
-    for (const int pid : pids)
-        while (is_alive(pid) && now_ms() - begun < 5000) ::usleep(1000);
+    for (size_t k = 0; k < std::size(pids); ++k) {
+        if (!is_readable(ends[k], 5000))
+            return "NOT FENCED: process " + std::to_string(pids[k]) + " does not end";
+        ::close(ends[k]);
+    }
     const double gone = now_ms() - begun;
-    for (const int pid : pids)
-        if (is_alive(pid)) return "NOT FENCED: process " + std::to_string(pid) + " does not end";
     const auto at_fence = counters_of(owner);
     if (at_fence.first == 0) return "NOT FENCED: the kernel had not begun";
     ::usleep(300'000);
