@@ -305,7 +305,8 @@ void chaos_run::print_status(u64 frames) {
 }
 
 void chaos_run::run_calm() {
-    const u64 frames = o_.report.value("frames", u64{0});
+    // a run that is interrupted during its start writes no report
+    const u64 frames = o_.report.is_object() ? o_.report.value("frames", u64{0}) : 0;
     if (!s_.compare || o_.interrupted || frames == 0) return;
     progress_ << fmt::format("{}chaos: running a fault-free reference of {} frames\n",
                              on_terminal_ ? "\r\x1b[K" : "", frames)
