@@ -29,6 +29,8 @@ using ring::load;
 
 /// Before a rebuild, a port's program may commit its frame for this time.
 constexpr u64 port_commit_patience_ns = ns_per_s;
+/// A run that ends waits this long for the entry of a successor of a process that has ended.
+constexpr u64 entry_patience_ns = ns_per_s;
 
 void kill_process(process_table& t, process& p) {
     p.kill_sent = true;
@@ -55,7 +57,7 @@ void found_committed(process_table& t, const seat& s, process& p, u64 ring_seque
 
 // ---- the actions of the sequence
 
-/// R1. Returns false if no entry is free; the next poll tries again.
+/// R1. Returns false if no entry is free, or if the seat's word is damaged; the next poll tries again.
 bool name_successor(process_table& t, seat& s, process& p) {
     p.mps.breaks = death_breaks_domain(t, s, p);
     if (promote_standby(t, s)) return true;
@@ -63,7 +65,10 @@ bool name_successor(process_table& t, seat& s, process& p) {
     // The words of a damaged block are left as they are, except those of a program, which may continue to
     // run.
     if (!s.successor && (!t.paused || t.words_intact || p.port)) s.successor = ring::appoint(*t.c, s.index);
-    return s.successor || t.paused;
+    // While a run ends, its words are not repaired any more, so the word of the seat may remain damaged. The
+    // process has ended, so it commits nothing, and no successor is started.
+    const bool in_vain = t.ending && p.ended && now_ns() - p.seen_dead_ns > entry_patience_ns;
+    return s.successor || t.paused || in_vain;
 }
 
 /// R1. From here on the seat belongs to its successor: a promoted standby has an epoch and occupies the seat.

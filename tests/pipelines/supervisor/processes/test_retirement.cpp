@@ -183,6 +183,14 @@ TEST_CASE("a revoked process is killed at once and gone before its buffers are r
     CHECK(b.entry(3).state == entry_state::fenced);
 }
 
+TEST_CASE("a run that ends does not wait for a dead process whose seat's word is damaged") {
+    retired_run b;
+    b.c().seat[0].current.fetch_xor(u64{1} << 34U);
+    no_more_starts(*b.table);
+    ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
+    CHECK(b.until([&] { return b.table->all_gone(); }));
+}
+
 TEST_CASE("a late write of a process that still exists reaches no other frame's buffer") {
     retired_run b(60 * ns_per_s);  // for example in state D: it is still alive
     b.set_job(0, 5, job_state::open);
