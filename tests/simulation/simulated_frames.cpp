@@ -84,6 +84,7 @@ bool simulated_stage::begin_one() {
     if (receives_ && x.j.ring_sequence != next)
         run_->violated("frame " + std::to_string(x.j.ring_sequence) + " was begun, although frame " +
                        std::to_string(next) + " is the next one");
+    if (receives_ && !x.ends_stream) run_->link->process(x.j.ring_sequence);
     jobs_.push_back(std::move(x));
     return true;
 }
@@ -161,6 +162,7 @@ u64 simulated_stage::advance(work& x) {
             return soon;
         case phase::written:
             check_inputs(x);
+            if (receives_) run_->link->finish(x.j.ring_sequence);
             if (ledger_ && !store_on_disk(x, false)) return retry_ns;
             x.at = phase::recorded;
             return soon;

@@ -69,10 +69,10 @@ public:
         if (m->hash != ring_sequence * 7)
             run_->violated("the link gives the bytes of another frame for frame " +
                            std::to_string(ring_sequence));
-        ++expected_;
-        in_->free_buffer(ring_sequence);
         return true;
     }
+    void process(u64 ring_sequence) override { expected_ = ring_sequence + 1; }
+    void finish(u64 ring_sequence) override { in_->free_buffer(ring_sequence); }
     [[nodiscard]] std::optional<u64> end() const override { return end_; }
     void committed(u64 ring_sequence) override {
         committed_ = std::max(committed_, ring_sequence + 1);

@@ -20,8 +20,12 @@ public:
     /// The process `pid` receives from now on. Returns false while another process does.
     virtual bool open(const simulated_process& by, u64 next) = 0;
     virtual void close(const simulated_process& by) = 0;
-    /// As receive_stage::ready(): the frame, or the end of the stream, has arrived.
+    /// As receive_stage::ready(): the frame, or the end of the stream, has arrived. A frame that has arrived
+    /// stays so until it begins: a successor may have no free job word yet.
     virtual bool ready(u64 ring_sequence, u64 done_below) = 0;
+    /// As receive_stage::process() and finish(): the frame's bytes are copied, and its buffer is free.
+    virtual void process(u64 ring_sequence) = 0;
+    virtual void finish(u64 ring_sequence) = 0;
     /// The frame before which the stream ends, as stored on this host's disk.
     [[nodiscard]] virtual std::optional<u64> end() const = 0;
     virtual void committed(u64 ring_sequence) = 0;
