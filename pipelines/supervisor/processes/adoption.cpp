@@ -39,19 +39,20 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
                                       const std::vector<process_record>& remembered) {
     shm::incarnation& e = t.c->entry[entry];
     auto p = std::make_unique<process>();
-    if (ring::withdraw(*t.c, entry)) {
-        const bool was_current = ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry;
-        if (!was_current) {  // the dead supervisor died between the two steps of appoint(), so this entry
-                             // cannot have been given to a process
-            ring::discard(*t.c, entry);
-            return nullptr;
-        }
+    const ring::seat_word sits = ring::seat_word::of(ring::load(t.c->seat[s.index].current));
+    const u32 given = entry_word::of(ring::load(e.identity)).epoch;
+    // The dead supervisor died between the two steps of appoint(), so this entry cannot have been given to a
+    // process. An entry with an older epoch was the seat's: its process has died before its claim, and the
+    // words still have its epoch, because the dead supervisor had only appointed its successor. It is
+    // retired.
+    if (ring::withdraw(*t.c, entry) && sits.entry != entry && given == ring::next_epoch(sits.epoch)) {
+        ring::discard(*t.c, entry);
+        return nullptr;
     }
     // The retirement of a current entry begins with the successor's appointment, which takes any FENCED entry
     // that no word names. The successor must not take this entry: predecessor and successor would then have
     // the same entry, and the successor would be doomed instead of the predecessor.
-    if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry)
-        ring::doom_again(*t.c, entry);
+    if (sits.entry == entry) ring::doom_again(*t.c, entry);
     const entry_word w = entry_word::of(ring::load(e.identity));
     p->incarnation = {s.index, entry, w.epoch};
     p->pid = static_cast<i32>(w.pid);

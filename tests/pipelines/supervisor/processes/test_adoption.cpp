@@ -133,6 +133,20 @@ TEST_CASE("an unclaimed appointed entry is withdrawn: its late process finds no 
     b.check_words_free();
 }
 
+TEST_CASE("the words of a process that died before its claim pass to its successor's successor") {
+    restored_block b;
+    const ring::incarnation_id holder = ring::appoint(b.c(), 0);
+    ring::revoke(b.c(), 0, 0);
+    const ring::incarnation_id successor = ring::appoint(b.c(), 0);  // and there the first supervisor died
+    b.adopt();
+    supervise_seats(*b.table, 1);
+    CHECK(ring::claim(b.c(), holder) == ring::claim_result::withdrawn);
+    CHECK(ring::claim(b.c(), successor) == ring::claim_result::withdrawn);
+    CHECK(b.current().epoch == successor.epoch + 1);
+    CHECK(b.first().start_wanted);
+    b.check_words_free();
+}
+
 TEST_CASE("a dead process without retirement is retired: frames return, its words are free") {
     restored_block b;
     b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
