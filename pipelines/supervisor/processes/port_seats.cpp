@@ -106,19 +106,6 @@ std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
-/// Returns a number F such that no stage has begun frame F or a later frame. A process that has read CLOSED
-/// lets frames bypass the group, but only frames that were in a ring at that moment; the numbers of these
-/// frames are below F. Returns nothing if a tail is damaged.
-std::optional<u64> first_not_begun(const process_table& t) noexcept {
-    u64 first = t.made->first_ring_sequence;
-    for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k) {
-        const std::optional<u64> tail = tail_of(t, k);
-        if (!tail) return std::nullopt;
-        first = std::max(first, *tail + t.made->link[k].window);
-    }
-    return first;
-}
-
 /// Returns false if the word of a group is damaged, or if another process has just changed it.
 bool open_groups(const process_table& t, u32 stage) noexcept {
     bool open = true;
@@ -225,8 +212,12 @@ void await_again(process_table& t, u32 stage) {
     if (!open_groups(t, stage)) return;  // frames still bypass the stage: the claim stays suspended
     const stage_setup& st = t.setup->stages[stage];
     if (!st.spec.optional || !counts_frames(st) || !t.ledgers.claim_suspended(stage)) return;
-    const std::optional<u64> first = first_not_begun(t);
-    if (!first) return;
+    // A process that has read CLOSED lets frames bypass the group, but only frames that were READY before the
+    // group was opened. So each of them was begun, and its number is lower. A higher number would leave out
+    // frames that no sink has a claim on, and a rebuild would begin after them although no source has made
+    // them.
+    const std::optional<u64> first = ring::first_unbegun(*t.c);
+    if (!first) return;  // a word is damaged
     if (const std::string why = t.ledgers.resume_claim(stage, *first); !why.empty()) t.log_line(why);
     if (t.ledgers.claim_suspended(stage)) return;
     t.log_line(

@@ -144,3 +144,16 @@ TEST_CASE("a seat whose restart is delayed accepts the process that a rebuild st
     resume_all(*r.table, false);
     CHECK(r.table->seats[1]->machine.state() == seat_state::starting);
 }
+
+TEST_CASE("an optional sink that is back has a claim on every frame that no source has begun") {
+    const run_with_optional_sinks r;
+    r.set(2, seat_state::failed);
+    settle_absent_readers(*r.table);
+    REQUIRE_FALSE(r.claims().includes(0));
+    r.block->source[0].sequence_lease[0].store(
+        ring::lease_word{0, 0, 5, 0, ring::lease_state::leased}.pack());
+    r.set(2, seat_state::running);
+    settle_absent_readers(*r.table);
+    CHECK_FALSE(r.claims().includes(0));
+    CHECK(r.claims().includes(1));
+}
