@@ -80,6 +80,8 @@ private:
     [[nodiscard]] bool is_withheld() const;
     [[nodiscard]] std::string why() const;
     void watch();
+    /// Called while the supervisor runs, and when it has ended.
+    void notice_absences();
     /// Frames pass by an optional stage that has failed. It is brought up again when its processes can start.
     void notice_failures();
     /// After a rebuild a sink gets the frames that its ledger lacks: again, if it was ahead of what the rings

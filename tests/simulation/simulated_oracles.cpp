@@ -46,12 +46,22 @@ void simulated_history::watch() {
     machine_.after(50 * ns_per_ms, [this] { watch(); });
 }
 
+// The supervisor also takes a port from a program that does not respond.
+void simulated_history::notice_absences() {
+    for (const auto& s : engine_->seats().seats) {
+        const stage_spec& spec = setup_.stages[s->stage].spec;
+        const seat_state state = s->machine.state();
+        if (state == seat_state::failed || (spec.skips() && !s->now && state != seat_state::done))
+            run_.is_absent(spec.name);
+    }
+}
+
 void simulated_history::notice_failures() {
     if (engine_ == nullptr) return;
+    notice_absences();
     for (const auto& s : engine_->seats().seats) {
         const std::string& name = setup_.stages[s->stage].spec.name;
         if (s->machine.state() != seat_state::failed) continue;
-        run_.is_absent(name);
         if (machine_.below(3) == 0) continue;
         run_.broken.erase(name);
         ++result_.returns;

@@ -143,8 +143,7 @@ void simulated_history::supervise(fiber& self, bool first) {
     engine_ = &e;
     const run_outcome o = e.run();
     out.flush();
-    for (const auto& s : e.seats().seats)
-        if (s->machine.state() == seat_state::failed) run_.is_absent(setup_.stages[s->stage].spec.name);
+    notice_absences();
     check_words(e.control(), o);
     engine_ = nullptr;
     outcome_ = o;
@@ -152,8 +151,11 @@ void simulated_history::supervise(fiber& self, bool first) {
 
 void simulated_history::supervisor_died(const fiber& f) {
     if (&f != supervisor_) return;  // one that waits for the lock
-    if (engine_ != nullptr)         // what the kernel unmaps; the rest of its heap is leaked
+    if (engine_ != nullptr) {
+        notice_absences();
+        // what the kernel unmaps; the rest of its heap is leaked
         ::munmap(const_cast<shm::control_block*>(&engine_->control()), sizeof(shm::control_block));
+    }
     engine_ = nullptr;
     const u64 after = machine_.below(machine_.below(2) == 0 ? 100 * ns_per_ms : 1500 * ns_per_ms);
     for (u64 k = machine_.below(4) == 0 ? 2 : 1; k > 0; --k)
