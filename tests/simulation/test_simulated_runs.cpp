@@ -65,6 +65,21 @@ TEST_CASE("simulated runs lose, repeat, tear and leak nothing and complete after
     check_seeds(seed_or(1), scaled(160));
 }
 
+// Each of them showed a fault of the supervisor, or of this simulator, that later seeds did not.
+TEST_CASE("simulated runs that once failed lose, repeat, tear and leak nothing and complete") {
+    constexpr u64 seeds[] = {
+        2202901, 2401735,           // an optional sink dies before its claim, then the supervisor
+        2501614,                    // a rebuild after an optional sink was started again
+        2000399, 2301701, 2602868,  // a port is taken from a program that does not respond
+        2002314,                    // an optional sink has failed, and the supervisor dies at once
+        2102775, 2701708,           // a stage that receives has no free job word for a frame that has arrived
+    };
+    for (const u64 seed : seeds) {
+        const simulated_run_result r = simulate_run({seed});
+        if (!r.violations.empty()) FAIL_CHECK("seed " << seed << ": " << r.text());
+    }
+}
+
 TEST_CASE("a seed has the same trace in each simulated run, also next to another process's run") {
     const u64 seed = seed_or(1);
     const simulated_run_result a = simulate_run({seed});
