@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <filesystem>
+
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "run/checkpoint.hpp"
@@ -52,6 +56,45 @@ void checkpoint_writer::committed(const ring::job& j) {
     changed_.notify_all();
 }
 
+// The state may have been made by a process that has died since. Its slot stays READY, because no later state
+// follows it (link_ref::free_below).
+void checkpoint_writer::write_last(ring::link_ref& states, u64 end) {
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return due_ == 0; });
+    }
+    if (!copy_of(states, end)) return;
+    int failed = write(end);
+    for (const u64 until = now_ns() + full_disk_patience_ns; failed != 0 && now_ns() < until;) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(250));
+        failed = write(end);
+    }
+    if (failed != 0)
+        log::warning("the state before frame {}, at which the run ends, can't be written to {}: {}", end,
+                     runtime_->attached().checkpoint_folder, errno_text(failed));
+}
+
+/// Copies the state before `frame`. Returns false if its file exists, or if the ring does not have it.
+bool checkpoint_writer::copy_of(ring::link_ref& states, u64 frame) {
+    const attachment& a = runtime_->attached();
+    std::error_code ignored;
+    if (std::filesystem::exists(run::state_path(a.checkpoint_folder, a.stage, frame), ignored)) return false;
+    for (u32 k = 0; k < states.slots(); ++k) {
+        const ring::slot_ref s = states.ready_slot(k);
+        if (!s || s.ring_sequence + 1 != frame) continue;
+        queue_->copy(copy_->data(), runtime_->states()->slot(k) + before_payload, bytes_);
+        queue_->drain();
+        return true;
+    }
+    return false;
+}
+
+/// Writes the copied state as that before `frame`. Returns 0 or the error number.
+int checkpoint_writer::write(u64 frame) {
+    const attachment& a = runtime_->attached();
+    return run::write_state(a.checkpoint_folder, {a.stage, frame, layout_}, {copy_->host_data(), bytes_});
+}
+
 void checkpoint_writer::write_loop() {
     std::unique_lock lock(mutex_);
     u64 failures = 0;
@@ -60,16 +103,15 @@ void checkpoint_writer::write_loop() {
         if (due_ == 0) return;
         const u64 frame = due_;
         lock.unlock();
-        const attachment& a = runtime_->attached();
-        const int failed =
-            run::write_state(a.checkpoint_folder, {a.stage, frame, layout_}, {copy_->host_data(), bytes_});
+        const int failed = write(frame);
         if (failed != 0 && failures++ == 0)
             log::warning(
                 "the checkpoint for frame {} can't be written to {}: {}; further failures are not "
                 "logged",
-                frame, a.checkpoint_folder, errno_text(failed));
+                frame, runtime_->attached().checkpoint_folder, errno_text(failed));
         lock.lock();
         due_ = 0;
+        changed_.notify_all();
     }
 }
 

@@ -27,9 +27,15 @@ public:
     void before_commit(const ring::job& j);
     /// Writes the state that before_commit() has copied. Completion thread.
     void committed(const ring::job& j);
+    /// To be called when every frame below `end` is committed, and the completion thread has ended. Writes
+    /// the state before `end`, so that a run which was stopped there continues without making a frame again.
+    /// Returns when the file is complete.
+    void write_last(ring::link_ref& states, u64 end);
 
 private:
     void write_loop();
+    [[nodiscard]] bool copy_of(ring::link_ref& states, u64 frame);
+    [[nodiscard]] int write(u64 frame);
 
     runtime* runtime_;
     std::unique_ptr<device::queue> queue_;

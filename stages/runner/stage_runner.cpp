@@ -171,7 +171,16 @@ void stage_runner::run() {
     count_waits();
     crash_here(crash_point::end_seen);
     join_completion();
+    write_last_state();
     crash_here(crash_point::work_ended);
+}
+
+// The supervisor replaces a process that dies before the file is complete (run_phase::awaits_states).
+void stage_runner::write_last_state() {
+    const shm::control_block& c = runtime_->control();
+    if (!checkpoints_ || ring::load(c.stop_asked) == 0) return;
+    const u64 end = ring::load(c.end);
+    guarded("the checkpoint", end, [&] { checkpoints_->write_last(states(), end); });
 }
 
 // One block_open scope covers everything from the lease to the stage's own code, because each scope has a

@@ -90,6 +90,8 @@ private:
     void record(const frame_in_work& f);
     [[nodiscard]] u32 in_flight();
     [[nodiscard]] frames_on_device on_device();
+    [[nodiscard]] ring::link_ref& states() noexcept { return worker_.output(worker_.outputs() - 1); }
+    void write_last_state();
     void update_depth();  ///< defined in stage_runner_enqueue.cpp, like the next three functions
     void update_turns();
     [[nodiscard]] u64 work_of_a_turn() const;

@@ -5,13 +5,17 @@
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <random>
 
+#include "control/mapped_ring.hpp"
 #include "core/errors.hpp"
+#include "device/cpu/memfd.hpp"
 #include "ledger/ledger.hpp"
 #include "run/checkpoint.hpp"
 #include "supervisor/stores/checkpoint_store.hpp"
 #include "tests/crash/crash_drive.hpp"
+#include "tests/crash/crash_plan.hpp"
 #include "tests/crash/number_run.hpp"
 
 namespace {
@@ -64,7 +68,26 @@ void damage(run_fixture& run, const std::string& ring = "middle.state") {
         shm::open_frames(c, k);
         for (u32 slot = 0; slot < c.link[k].slots; ++slot) c.frames[k].header[slot].meta.born_ns ^= 1;
     }
-    CHECK(run.ask({{"type", "rebuild"}})["ok"] == true);
+    CHECK(rebuild(run));
+}
+
+/// The same by the status words in the ring's memory alone: the control block stays intact, so a rebuild
+/// expects the states there. `while_stopped` is called before.
+void forget(
+    run_fixture& run, const std::string& name, const std::string& ring,
+    const std::function<void()>& while_stopped = [] {}) {
+    REQUIRE(::kill(run.pid_of("middle"), SIGSTOP) == 0);
+    sleep_s(0.02);
+    while_stopped();
+    const shm::segment s = map_block(run);
+    const run::mapped_ring mapped =
+        run::map_ring(s.block(), run.path("runtime") + "/carousel/" + name + "/control.sock", ring);
+    const device::memfd_mapping memory(mapped.memory, device::access::write);
+    const shm::link_block& link = link_of(s, ring);
+    for (u32 k = 0; k < link.slots; ++k)
+        reinterpret_cast<device::status_word*>(memory.slot(k, link.slot_bytes))->ring_sequence ^= u64{1}
+                                                                                                  << 40U;
+    CHECK(rebuild(run));
 }
 
 }  // namespace
@@ -118,6 +141,7 @@ TEST_CASE("a stopped run keeps its checkpoints, and states continue there, also 
     CHECK(run.wait() == 0);
     REQUIRE_FALSE(checkpoints(run).empty());
     const u64 first = checkpoints(run).back();
+    CHECK(first == run.report()["frames"]);  // so no frame is made again
 
     run.start(file, {"--first", "checkpoint", "--frames", "10"});
     CHECK(run.wait() == exit_code::usage);
@@ -133,6 +157,63 @@ TEST_CASE("a stopped run keeps its checkpoints, and states continue there, also 
     CHECK(run.report()["state_lost_at"].empty());
     check_undamaged(run.report());
     CHECK(hashes(run, first, end) == undisturbed_hashes(first, end));
+}
+
+TEST_CASE("a stage that dies before its last state is written is replaced, also when the run is stopped") {
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("middle", crash_point::end_seen, "kill", 1);
+    plan.write();
+    const std::string file = remembering(run, "dies", with_checkpoints(run));
+    run.start(file, {}, {plan.environment()});
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(plan.pending_lines() == "");
+    REQUIRE_FALSE(checkpoints(run).empty());
+    CHECK(checkpoints(run).back() == run.report()["frames"]);
+}
+
+TEST_CASE("an upgrade that drains the run continues with its states") {
+    run_fixture run;
+    run.start(remembering(run, "kept", with_checkpoints(run, 50)));
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    std::string out;
+    CHECK(run.command({"upgrade", "-p", "kept", "--drain"}, out) == exit_code::ok);
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    CHECK(r["state_lost_at"].empty());
+    REQUIRE(r["first"].get<u64>() > 0);
+    const u64 end = r["frames"].get<u64>();
+    CHECK(hashes(run, r["first"], end) == undisturbed_hashes(r["first"], end));
+}
+
+TEST_CASE("a checkpoint whose files are gone is not replaced by zeros at the beginning of the run") {
+    run_fixture run;
+    const std::string file = remembering(run, "emptied", with_checkpoints(run, 10), 50);
+    run.start(file);
+    REQUIRE(run.wait_until([&] { return !checkpoints(run).empty(); }));
+    run.signal(SIGINT);
+    REQUIRE(run.wait() == 0);
+    const u64 first = checkpoints(run).back();
+    run.start(file, {"--first", "checkpoint", "--frames", std::to_string(first + 100)});
+    REQUIRE(run.wait_until([&] { return !checkpoints(run).empty() && checkpoints(run).front() > first; }));
+    forget(run, "emptied", "middle.state", [&] {
+        for (const auto& entry : std::filesystem::directory_iterator(run.path("kept")))
+            if (entry.path().extension() == ".state") std::filesystem::remove(entry.path());
+    });
+    CHECK(run.wait() == exit_code::state_lost);
+    INFO(run.log());
+    CHECK_THAT(run.log(), !contains("is damaged"));
+    REQUIRE(run.report()["state_lost_at"].size() == 1);
+    CHECK(run.report()["state_lost_at"][0].get<u64>() > first);
 }
 
 TEST_CASE("a rebuild that finds no state in memory continues from the newest checkpoint") {
@@ -152,9 +233,10 @@ TEST_CASE("frames whose states are gone are made again from a checkpoint, not gi
     run_fixture run;
     run.start(remembering(run, "queued", with_checkpoints(run)), all_frames);
     REQUIRE(run.wait_until([&] { return !checkpoints(run).empty(); }));
-    damage(run, "numbers");
+    forget(run, "queued", "numbers");
     CHECK(run.wait() == 0);
     INFO(run.log());
+    CHECK_THAT(run.log(), !contains("is damaged") && contains("continue from the checkpoint"));
     CHECK(run.report()["dead_letters"].empty());
     check_whole(run, frames, undisturbed_hash(frames, state_key), 0);
 }

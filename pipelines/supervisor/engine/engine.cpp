@@ -63,7 +63,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
       progress_(setup, out),
       times_(setup),
       block_(setup, run_id_, memory_, parameters_, seats_, facts_),
-      phase_(setup, seats_, block_, times_, facts_, extensions),
+      phase_(setup, seats_, block_, checkpoints_, times_, facts_, extensions),
       state_(setup, seats_, block_, parameters_, phase_, facts_, extensions),
       stream_(setup, seats_, block_, facts_, [this] { save_state(); }),
       stall_(setup, run_id_, seats_, block_, facts_),
@@ -91,6 +91,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
                         first));
     }
     if (how == beginning::adopt) {
+        if (const std::string text = checkpoints_.lock_again(); !text.empty()) seats_.log_line(text);
         if (domain_) (void)domain_->adopt();
         block_.join();
         memory_.expect(plan_memory(setup));
@@ -269,6 +270,17 @@ run_summary engine::summary() const {
             phase_.is(phase::draining) || phase_.is_final(),
             extensions_->any([](run_extension& e) { return e.is_reloading(); }),
             progress_.frames_per_second()};
+}
+
+// A disk that fails costs this checkpoint only, so the run has ended as it has.
+void engine::keep_checkpoints() {
+    if (!block_.all_delivered()) return;
+    try {
+        if (const std::string text = checkpoints_.complete_last(block_.end()); !text.empty())
+            seats_.log_line(text);
+    } catch (const error& e) {
+        seats_.log_line(e.what());
+    }
 }
 
 void engine::save_state() {

@@ -69,6 +69,8 @@ public:
     [[nodiscard]] const shm::control_block& control() const noexcept { return block_.block(); }
     /// To be called after a run that is complete.
     void remove_checkpoints() { checkpoints_.remove(); }
+    /// To be called after a run that has ended before its last frame.
+    void keep_checkpoints();
     /// Records the end of the run for observers that keep the control block mapped.
     void note_end(int exit_code) noexcept { telemetry::note_end(block_.block(), exit_code); }
     [[nodiscard]] process_table& seats() noexcept { return seats_; }

@@ -22,6 +22,7 @@
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/watch.hpp"
+#include "supervisor/stores/checkpoint_store.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -34,11 +35,13 @@ u64 sum_of_tails(const shm::control_block& c) noexcept {
 
 }  // namespace
 
-run_phase::run_phase(const run_setup& setup, process_table& seats, block_custodian& block, stage_times& times,
-                     run_facts& facts, run_extensions& extensions)
+run_phase::run_phase(const run_setup& setup, process_table& seats, block_custodian& block,
+                     const checkpoint_store& checkpoints, stage_times& times, run_facts& facts,
+                     run_extensions& extensions)
     : setup_(&setup),
       seats_(&seats),
       block_(&block),
+      checkpoints_(&checkpoints),
       times_(&times),
       facts_(&facts),
       extensions_(&extensions) {}
@@ -208,9 +211,19 @@ u64 run_phase::running_since(u64 since, u64 now) const noexcept {
     return now > from ? now - from : 0;
 }
 
+/// True while a stage of a run that was stopped before its last frame writes its last state, for up to
+/// stop_timeout_ms. Meanwhile a stage that dies is replaced, because the phase `leaving` has not begun.
+bool run_phase::awaits_states(u64 now) {
+    const bool stopped = ring::load(block_->block().stop_asked) != 0 && !facts_->end_requested_by.empty() &&
+                         facts_->stream_ended_by == shm::none && block_->end() < setup_->end;
+    if (!stopped || !checkpoints_->lacks_states(block_->end())) return false;
+    if (delivered_ns_ == 0) delivered_ns_ = now;
+    return running_since(delivered_ns_, now) < setup_->stop_timeout_ns;
+}
+
 void run_phase::watch(u64 now) {
     const shm::control_block& c = block_->block();
-    if (is_open() && block_->all_delivered()) {
+    if (is_open() && block_->all_delivered() && !awaits_states(now)) {
         phase_ = phase::leaving;
         since_ns_ = facts_->finished_ns = now;
         times_->finish(c, now);

@@ -18,6 +18,7 @@
 namespace carousel::supervisor {
 
 class block_custodian;
+class checkpoint_store;
 class run_extensions;
 class stage_times;
 struct process_table;
@@ -29,8 +30,9 @@ enum class phase { running, draining, leaving, ending, rebuilding };
 
 class run_phase {
 public:
-    run_phase(const run_setup& setup, process_table& seats, block_custodian& block, stage_times& times,
-              run_facts& facts, run_extensions& extensions);
+    run_phase(const run_setup& setup, process_table& seats, block_custodian& block,
+              const checkpoint_store& checkpoints, stage_times& times, run_facts& facts,
+              run_extensions& extensions);
 
     [[nodiscard]] phase now() const noexcept { return phase_; }
     [[nodiscard]] bool is(phase p) const noexcept { return phase_ == p; }
@@ -92,6 +94,7 @@ public:
 private:
     void enter(phase p) noexcept;
     [[nodiscard]] u64 running_since(u64 since, u64 now) const noexcept;
+    [[nodiscard]] bool awaits_states(u64 now);
     void watch_full_disk(u64 now);
     void flush_outputs(u64 now);
     [[nodiscard]] std::string unwritten();
@@ -99,12 +102,14 @@ private:
     const run_setup* setup_;
     process_table* seats_;
     block_custodian* block_;
+    const checkpoint_store* checkpoints_;
     stage_times* times_;
     run_facts* facts_;
     run_extensions* extensions_;
     phase phase_ = phase::running;
     u64 since_ns_ = 0, moved_ns_ = 0, tails_ = 0;
-    u64 stop_at_ns_ = 0;  ///< 0: never
+    u64 stop_at_ns_ = 0;    ///< 0: never
+    u64 delivered_ns_ = 0;  ///< since then the stages write their last states; 0: they do not
     bool killed_ = false, over_ = false;
     /// the message about undelivered frames, if the run ended while a disk was full or another host was
     /// unreachable; otherwise empty

@@ -11,6 +11,7 @@
 #include "ring/link.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/retire.hpp"
+#include "supervisor/stores/checkpoint_store.hpp"
 
 namespace carousel::supervisor {
 
@@ -125,6 +126,17 @@ std::vector<std::string> process_table::unended_processes() const {
     return names;
 }
 
+namespace {
+
+/// True if the run was stopped at `last` and the stage has still to write its state for the run that
+/// continues, so a process that dies before is replaced.
+bool owes_state(const process_table& t, u32 stage, u64 last) {
+    return t.checkpoints != nullptr && ring::load(t.c->stop_asked) != 0 && last < t.setup->end &&
+           t.checkpoints->lacks_state(t.setup->stages[stage].spec.name, last);
+}
+
+}  // namespace
+
 bool process_table::through(u32 stage) const noexcept {
     const u64 last = end ? *end : ring::load(c->end);
     if (last == ring::end_unknown || last == ring::end_stopping) return false;
@@ -134,12 +146,12 @@ bool process_table::through(u32 stage) const noexcept {
         for (u32 i = 0; i < std::min(b.outputs, shm::max_outputs); ++i)
             all = all && b.output_link[i] < shm::max_links &&
                   ring::load(c->link[b.output_link[i]].tail) >= last;
-        return all;
+        return all && !owes_state(*this, stage, last);
     }
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
         if (b.input_link[i] >= shm::max_links || ring::load(c->link[b.input_link[i]].tail) < last)
             return false;
-    return true;
+    return !owes_state(*this, stage, last);
 }
 
 BOOST_DESCRIBE_STRUCT(root_cause, (), (label, what, exit_code, last_lines))

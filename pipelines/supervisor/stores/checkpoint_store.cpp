@@ -22,6 +22,9 @@ namespace {
 constexpr std::size_t most_kept = 2;  // the older one is for damage that is found late
 constexpr u64 poll_interval_ns = 200 * ns_per_ms;
 constexpr u64 disk_timeout_ns = 10 * ns_per_s;
+// A killed supervisor loses its locks one after the other, and a process that it has just forked holds copies
+// of them until it has started its program.
+constexpr u64 dead_owner_timeout_ns = ns_per_s;
 
 }  // namespace
 
@@ -42,8 +45,8 @@ checkpoint_store::checkpoint_store(const run_setup& setup) : setup_(&setup) {
         if (st.state) stages_.push_back(st.spec.name);
 }
 
-/// A file system without locks is accepted.
-void checkpoint_store::lock_folder() {
+/// A file system without locks is accepted. Returns false if another run has the lock until `until`.
+bool checkpoint_store::lock_folder(u64 until) {
     const std::string& folder = setup_->checkpoint_folder;
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
@@ -54,9 +57,10 @@ void checkpoint_store::lock_folder() {
     if (failed)
         throw output_error(fmt::format("opening the folder of the checkpoints, {}: {}: set checkpoint_to",
                                        folder, failed.message()));
-    if (::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        throw config_error(
-            fmt::format("another run writes its checkpoints to {}: set checkpoint_to", folder));
+    for (;; ::usleep(10'000)) {
+        if (::flock(folder_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+        if (now_ns() >= until) return false;
+    }
 }
 
 /// A number in the list has its files unless they were removed by hand.
@@ -76,7 +80,9 @@ bool checkpoint_store::begin(u64 first) {
     first_ = first;
     if (stages_.empty()) return first == 0 || !setup_->has_state();
     const std::string& folder = setup_->checkpoint_folder;
-    lock_folder();
+    if (!lock_folder(0))
+        throw config_error(
+            fmt::format("another run writes its checkpoints to {}: set checkpoint_to", folder));
     numbers_ = run::read_checkpoints(folder);
     if (first == 0 && !numbers_.empty())
         throw config_error(
@@ -119,13 +125,26 @@ u64 checkpoint_store::repeats_from() const noexcept {
     return numbers_.empty() ? first_ : numbers_.front();
 }
 
+std::string checkpoint_store::lock_again() {
+    if (stages_.empty()) return "";
+    try {
+        if (lock_folder(now_ns() + dead_owner_timeout_ns)) return "";
+    } catch (const output_error& e) {  // the run continues, and has no checkpoints until the next start
+        return e.what();
+    }
+    throw config_error(fmt::format(
+        "the stages of {} continue without a supervisor, and another run writes its checkpoints to their "
+        "folder, {}. End the other run and start this one again before its supervisor_grace_s is over; give "
+        "each run a checkpoint_to of its own",
+        setup_->name, setup_->checkpoint_folder));
+}
+
 std::string checkpoint_store::adopt(u64 first, bool is_fresh, u64 block_first) {
     first_ = first;
     block_first_ = block_first;
     is_continued_ = first > 0 && !is_fresh;
     if (stages_.empty()) return "";
     try {
-        lock_folder();
         const std::string& folder = setup_->checkpoint_folder;
         numbers_ = run::read_checkpoints(folder);
         // On a full disk begin_again() leaves no list. Of the block's first frame, it leaves only the states
@@ -206,11 +225,45 @@ std::string checkpoint_store::find_next(const std::function<u64()>& delivered_be
         const u64 below = delivered_below();
         std::erase_if(found, [&](u64 number) { return number > below; });
     }
-    std::vector<u64> next = numbers_;
-    if (!found.empty()) next.push_back(found.back());
-    if (next.size() > most_kept) next.erase(next.begin());
-    if (!next.empty() && (!found.empty() || list_is_due_)) write_list(std::move(next));
+    if (!found.empty())
+        add(found.back());
+    else if (!numbers_.empty() && list_is_due_)
+        write_list(numbers_);
     return "";
+}
+
+void checkpoint_store::add(u64 number) {
+    std::vector<u64> next = numbers_;
+    next.push_back(number);
+    if (next.size() > most_kept) next.erase(next.begin());
+    write_list(std::move(next));
+}
+
+// A run that is stopped before its first frame has no state to write.
+bool checkpoint_store::lacks_states(u64 end) const {
+    if (stages_.empty() || end <= block_first_ || is_kept(end)) return false;
+    const std::vector<u64> whole = run::numbers_with_states(setup_->checkpoint_folder, stages_);
+    return !std::binary_search(whole.begin(), whole.end(), end);
+}
+
+bool checkpoint_store::lacks_state(const std::string& stage, u64 end) const {
+    std::error_code ignored;
+    return end > block_first_ && std::find(stages_.begin(), stages_.end(), stage) != stages_.end() &&
+           !std::filesystem::exists(run::state_path(setup_->checkpoint_folder, stage, end), ignored);
+}
+
+std::string checkpoint_store::complete_last(u64 end) {
+    if (stages_.empty() || end <= block_first_) return "";
+    settle();
+    if (is_kept(end)) return "";
+    if (lacks_states(end))
+        return fmt::format(
+            "the states before frame {}, at which the run has ended, are not all in {}: it continues at an "
+            "earlier checkpoint, or with fresh states",
+            end, setup_->checkpoint_folder);
+    add(end);
+    settle();
+    return is_kept(end) ? "" : fmt::format("the checkpoint for frame {} is not complete", end);
 }
 
 std::optional<u64> checkpoint_store::newest(u64 most) {

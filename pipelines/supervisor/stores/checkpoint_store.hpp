@@ -43,7 +43,10 @@ public:
     /// written for later frames. A frame that is made again may become a tombstone, so files of two attempts
     /// must not become one checkpoint. Throws output_error if these files cannot be removed.
     void begin_again(u64 first);
-    /// Called for a run that is taken over. `first`: where it began; `is_fresh`: with fresh states;
+    /// Called for a run that is taken over, before anything of it is changed. Returns the text to be logged
+    /// if the folder cannot be opened, or "". Throws config_error if another run uses the folder.
+    [[nodiscard]] std::string lock_again();
+    /// Called after lock_again(). `first`: where it began; `is_fresh`: with fresh states;
     /// `block_first`: the first frame of its control block. Returns the text to be logged, or "".
     [[nodiscard]] std::string adopt(u64 first, bool is_fresh, u64 block_first);
     /// Completes the newest checkpoint whose files are there. `delivered_below` returns the first frame that
@@ -61,13 +64,23 @@ public:
     [[nodiscard]] bool has_lost_beginning() const noexcept { return is_continued_ && !is_kept(first_); }
     /// Sinks may get the frames from this number on again.
     [[nodiscard]] u64 repeats_from() const noexcept;
+    /// True if a run that ends at `end` before its last frame still lacks a state before that frame, which
+    /// the stages write when they have no more frames.
+    [[nodiscard]] bool lacks_states(u64 end) const;
+    /// The same for one stage.
+    [[nodiscard]] bool lacks_state(const std::string& stage, u64 end) const;
+    /// Called after such a run, when all of its frames are delivered and no stage has a process: completes
+    /// the checkpoint for `end`, if its files are there. Returns the text to be logged, or "". Throws
+    /// output_error if the disk does not take a list in time.
+    [[nodiscard]] std::string complete_last(u64 end);
     /// Called when the run is complete: removes its checkpoints.
     void remove();
 
 private:
     [[nodiscard]] bool is_kept(u64 number) const noexcept;
-    void lock_folder();
+    [[nodiscard]] bool lock_folder(u64 until);
     void require_states(u64 number) const;
+    void add(u64 number);
     void write_list(std::vector<u64> numbers);
     void settle();
     [[nodiscard]] bool is_written_within(u64 ns) const;

@@ -190,9 +190,30 @@ TEST_CASE("an adopting supervisor finds the checkpoint at which the block begins
     REQUIRE(run::remove_list(s.setup.checkpoint_folder) == 0);  // as when the disk was full
     store.reset();
     store.emplace(s.setup);
+    CHECK(store->lock_again() == "");
     CHECK(store->adopt(10, false, 10) == "");
     CHECK(store->restored_at() == 10);
     CHECK(s.lists(*store, {10}));
+}
+
+TEST_CASE("a stopped run completes a checkpoint for its end, if every stage has written its state") {
+    states s;
+    checkpoint_store store(s.setup);
+    REQUIRE(store.begin(0));
+    s.write(10);
+    REQUIRE(s.lists(store, {10}));
+    CHECK_FALSE(store.lacks_states(0));
+    CHECK_FALSE(store.lacks_states(10));
+    s.write(37, {"a"});
+    CHECK(store.lacks_states(37));
+    CHECK_THAT(store.complete_last(37),
+               contains("the states before frame 37, at which the run has ended, are not all"));
+    CHECK(s.list() == numbers{10});
+    s.write(37, {"b"});
+    CHECK_FALSE(store.lacks_states(37));
+    CHECK(store.complete_last(37) == "");
+    CHECK(s.list() == numbers{10, 37});
+    CHECK(store.complete_last(37) == "");
 }
 
 TEST_CASE("two runs do not write their checkpoints to one folder") {
@@ -201,7 +222,21 @@ TEST_CASE("two runs do not write their checkpoints to one folder") {
     REQUIRE(one.begin(0));
     checkpoint_store other(s.setup);
     CHECK_THROWS_WITH(other.begin(0), contains("another run writes its checkpoints to"));
-    CHECK_THAT(other.adopt(0, false, 0), contains("another run writes"));
+    CHECK_THROWS_WITH(other.lock_again(), contains("another run writes its checkpoints to their folder, ") &&
+                                              contains("End the other run and start this one again"));
+}
+
+TEST_CASE("an adopting supervisor waits until the dead one's lock of the checkpoints is released") {
+    states s;
+    std::optional<checkpoint_store> dead(s.setup);
+    REQUIRE(dead->begin(0));
+    checkpoint_store adopting(s.setup);
+    std::thread exit([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        dead.reset();
+    });
+    CHECK(adopting.lock_again() == "");
+    exit.join();
 }
 
 TEST_CASE("a checkpoint that can't be completed now is completed later, and the log has one message") {
