@@ -49,11 +49,12 @@ int sync_folder(const std::string& folder) noexcept {
     return failed;
 }
 
-/// The new file replaces the old one only when it is whole; if `synced`, on the disk.
-int replace_file(const std::string& folder, const std::string& path,
+/// The new file replaces the old one only when it is whole; if `synced`, on the disk. `writer`: a part of the
+/// temporary name.
+int replace_file(const std::string& folder, const std::string& path, const std::string& writer,
                  std::initializer_list<std::span<const std::byte>> parts, const checkpoint_hook& after,
                  bool synced = true) {
-    const std::string temporary = path + std::string(temporary_suffix);
+    const std::string temporary = path + writer + std::string(temporary_suffix);
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) return errno;
     reached(after, checkpoint_step::opened);
@@ -107,7 +108,8 @@ int write_state(const std::string& folder, const stored_state& of, std::span<con
     fs::create_directories(folder, failed);
     if (failed) return failed.value();
     const state_header h{file_mark, of.frame, of.layout, state.size(), telemetry::hash_bytes(state)};
-    return replace_file(folder, state_path(folder, of.stage, of.frame),
+    // A successor may write the state while a process that is not dead yet still does.
+    return replace_file(folder, state_path(folder, of.stage, of.frame), fmt::format(".{}", ::getpid()),
                         {std::as_bytes(std::span(&h, 1)), state}, after);
 }
 
@@ -168,7 +170,7 @@ int write_checkpoints(const std::string& folder, const std::vector<u64>& numbers
     nlohmann::json list = nlohmann::json::object();
     list["frames"] = numbers;
     const std::string text = list.dump() + "\n";
-    return replace_file(folder, list_path(folder), {std::as_bytes(std::span(text.data(), text.size()))},
+    return replace_file(folder, list_path(folder), "", {std::as_bytes(std::span(text.data(), text.size()))},
                         after, synced);
 }
 
@@ -182,8 +184,9 @@ int remove_states(const std::string& folder, const std::function<bool(u64)>& kee
     int first_failure = 0;
     for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
         const std::string name = at->path().filename().string();
-        const bool partial = name.ends_with(temporary_suffix);
-        const auto s = parse_name(partial ? name.substr(0, name.rfind('.')) : name);
+        const auto suffix = name.ends_with(temporary_suffix) ? name.find(state_suffix) : std::string::npos;
+        const auto s =
+            parse_name(suffix != std::string::npos ? name.substr(0, suffix + state_suffix.size()) : name);
         if (s && !keeps(s->number) && ::unlink(at->path().c_str()) != 0 && errno != ENOENT &&
             first_failure == 0)
             first_failure = errno;

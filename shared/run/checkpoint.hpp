@@ -18,6 +18,12 @@
 
 namespace carousel::run {
 
+/// A host that sends frames keeps this number of them at most (hosts::most_durable_under_way), so a run that
+/// receives frames makes a checkpoint at least once per `most_every_of_link` frames. Then no state is left
+/// out: if two stages left out different ones, no checkpoint might become complete, and the sender would wait
+/// forever.
+inline constexpr u64 most_kept_by_sender = 16, most_every_of_link = 8;
+
 /// Steps of writing one file; a crash after each of them is tested.
 enum class checkpoint_step : u8 { opened, written, synced, renamed };
 using checkpoint_hook = std::function<void(checkpoint_step)>;

@@ -15,11 +15,14 @@
 #include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
+#include "core/log.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/runtime_folder.hpp"
 #include "stages/compression/compression.hpp"
 
 namespace carousel::hosts {
+
+using nlohmann::json;
 
 bool is_private(const std::string& address) { return is_private_address(address); }
 
@@ -135,7 +138,6 @@ std::string link_end::file(const std::string& name) const {
 // sender ends the stream (receive_stage::configure). The program's name would not identify a receiver: the
 // program may be a wrapper, or a link in the file system.
 bool link_end::is_one_of_several_receivers() const {
-    using nlohmann::json;
     const json all = read_json_file(env->runtime_directory() + "/pipeline.json");
     const auto receives = [](const json& s) {
         bool ends = false, forwards = false;
@@ -147,18 +149,37 @@ bool link_end::is_one_of_several_receivers() const {
     return std::count_if(stages.begin(), stages.end(), receives) != 1;
 }
 
+// A run that has checkpoints and begins at another frame has none yet, so nothing is releasable there.
+bool link_end::begins_at_checkpoint(u64 first) const {
+    const json all = read_json_file(env->runtime_directory() + "/pipeline.json");
+    const json plan = all.is_object() ? all.value("pipeline", json()) : json();
+    if (first == 0 || !plan.is_object() || plan.value("checkpoint_every", u64{0}) == 0) return false;
+    const json stages = plan.value("stages", json::array());
+    if (std::none_of(stages.begin(), stages.end(), [](const json& s) {
+            bool state = false;
+            return read_member(s, "state", state) && state;
+        }))
+        return false;
+    try {
+        return env->delivered_below() >= first;
+    } catch (const error& e) {
+        log::warning("the checkpoints of this run can't be read: {}", e.what());
+        return false;
+    }
+}
+
 void link_figures::update(bool up, const std::optional<clock_relation>& clock, u64 now, bool force) {
     if (up && !was_up_) ++connections_;
     was_up_ = up;
     if (clock) clock_ = clock;
     if (!force && now - written_ns_ < ns_per_s) return;
     written_ns_ = now;
-    nlohmann::json j{{"run", run_},       {"up", up},
-                     {"frames", frames_}, {"connections", connections_},
-                     {"bytes", bytes_},   {"bytes_on_the_way", packed_}};
+    json j{{"run", run_},       {"up", up},
+           {"frames", frames_}, {"connections", connections_},
+           {"bytes", bytes_},   {"bytes_on_the_way", packed_}};
     if (durable_) j["durable"] = true;
-    j["clock_offset_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->offset_ns) / 1e6) : nullptr;
-    j["clock_error_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->error_ns) / 1e6) : nullptr;
+    j["clock_offset_ms"] = clock_ ? json(static_cast<f64>(clock_->offset_ns) / 1e6) : nullptr;
+    j["clock_error_ms"] = clock_ ? json(static_cast<f64>(clock_->error_ns) / 1e6) : nullptr;
     try {
         shm::write_whole_file(path_, j.dump());
     } catch (const error&) {  // the disk may be full, for example; a failed write of the figures must not

@@ -75,6 +75,9 @@ struct link_end {
     /// and the stages' own descriptions (pipeline.json). Also true if the plan or the descriptions cannot be
     /// read.
     [[nodiscard]] bool is_one_of_several_receivers() const;
+    /// True if frame `first`, with which this run's rings begin, is that of a checkpoint, so that every sink
+    /// has the frames before. False if that cannot be read.
+    [[nodiscard]] bool begins_at_checkpoint(u64 first) const;
 };
 
 // Figures of one end of a link for the run's report: a file in the run's runtime directory, figures-STAGE,

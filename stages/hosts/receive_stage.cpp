@@ -63,7 +63,8 @@ void receive_stage::open(u64 next) {
     s.next = expected_ = next;
     s.unpacks = hosts::built_in_packings();
     s.accepts_successors = successors_;
-    s.has_other_links = end_.is_one_of_several_receivers();
+    // Both may begin after frames that this sender keeps, because it has not heard yet that they are durable.
+    s.has_other_links = end_.is_one_of_several_receivers() || end_.begins_at_checkpoint(next);
     for (const auto& b : buffers_) s.buffers.push_back(b->host_data());
     s.wake = [env = end_.env] { env->wake(); };
     link_ = std::make_unique<hosts::receiver_link>(std::move(s));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -29,7 +30,7 @@ checkpoint_writer::~checkpoint_writer() {
 
 void checkpoint_writer::before_commit(const ring::job& j) {
     copied_ = false;
-    if ((j.ring_sequence + 1) % runtime_->attached().checkpoint_every != 0) return;
+    if (is_awaited() || !is_due(j.ring_sequence + 1)) return;
     {
         const std::lock_guard lock(mutex_);
         if (due_ != 0) {
@@ -45,6 +46,38 @@ void checkpoint_writer::before_commit(const ring::job& j) {
     queue_->copy(copy_->data(), runtime_->state_of(j), bytes_);
     queue_->drain();
     copied_ = true;
+}
+
+bool checkpoint_writer::is_due(u64 frame) const { return frame % runtime_->attached().checkpoint_every == 0; }
+
+bool checkpoint_writer::is_awaited() const {
+    return runtime_->attached().checkpoint_every <= run::most_every_of_link;
+}
+
+// The slot belongs to the job until S6.
+void checkpoint_writer::write_awaited(const ring::job& j) {
+    if (!is_awaited() || !is_due(j.ring_sequence + 1)) return;
+    queue_->copy(copy_->data(), runtime_->state_of(j), bytes_);
+    queue_->drain();
+    require_written(j.ring_sequence + 1);
+}
+
+// A process may die between S5 and the end of the file. Then the state is the newest in the ring when its
+// successor begins, because the next frame is committed after the file is complete.
+void checkpoint_writer::write_missing(ring::link_ref& states) {
+    if (!is_awaited()) return;
+    u64 frame = 0;
+    for (u32 k = 0; k < states.slots(); ++k)
+        if (const ring::slot_ref s = states.ready_slot(k); s && s.ring_sequence != shm::no_number)
+            frame = std::max(frame, s.ring_sequence + 1);
+    if (frame > 0 && is_due(frame) && copy_of(states, frame)) require_written(frame);
+}
+
+void checkpoint_writer::require_written(u64 frame) {
+    const std::string path =
+        run::state_path(runtime_->attached().checkpoint_folder, runtime_->attached().stage, frame);
+    if (const int failed = write(frame); failed != 0)
+        throw_output_error(path, failed, fmt::format("writing the state {}: {}", path, errno_text(failed)));
 }
 
 void checkpoint_writer::committed(const ring::job& j) {

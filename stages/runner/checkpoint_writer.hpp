@@ -2,7 +2,8 @@
 // Writes the states of a stage for checkpoints (run/checkpoint.hpp). The completion thread copies a state
 // after the device is done with it and before the frame's commit: until then no process overwrites the slot.
 // The file is written after the commit, because another process may still abandon the frame before; by
-// another thread, so no frame waits for a disk.
+// another thread, so no frame waits for a disk. But if another host keeps its frames until a checkpoint has
+// them, no state may be left out: then a frame becomes READY after its file is complete.
 
 #include <condition_variable>
 #include <memory>
@@ -27,6 +28,12 @@ public:
     void before_commit(const ring::job& j);
     /// Writes the state that before_commit() has copied. Completion thread.
     void committed(const ring::job& j);
+    /// Writes the state of that job, if another host may wait for it (run::most_every_of_link). To be called
+    /// between S5 and S6; may be repeated. Throws disk_full_error, output_error. Completion thread.
+    void write_awaited(const ring::job& j);
+    /// To be called before the first frame: writes such a state if the predecessor has died before it was
+    /// complete. Throws as write_awaited() does.
+    void write_missing(ring::link_ref& states);
     /// To be called when every frame below `end` is committed, and the completion thread has ended. Writes
     /// the state before `end`, so that a run which was stopped there continues without making a frame again.
     /// Returns when the file is complete.
@@ -34,8 +41,11 @@ public:
 
 private:
     void write_loop();
+    [[nodiscard]] bool is_due(u64 frame) const;
+    [[nodiscard]] bool is_awaited() const;
     [[nodiscard]] bool copy_of(ring::link_ref& states, u64 frame);
     [[nodiscard]] int write(u64 frame);
+    void require_written(u64 frame);
 
     runtime* runtime_;
     std::unique_ptr<device::queue> queue_;

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "ledger/ledger.hpp"
+#include "ring/words.hpp"
+#include "run/checkpoint.hpp"
 #include "shm/sink.hpp"
 
 namespace carousel::stages {
@@ -39,6 +41,17 @@ u64 delivered::below() {
     const u64 undelivered = telemetry::find_undelivered(directory_, sinks, below_).frame;
     if (undelivered != telemetry::no_frame) below_ = std::max(below_, undelivered);
     return below_;
+}
+
+// A run that was stopped continues at a checkpoint, so it ends like one that loses its memory.
+u64 delivered::releasable() {
+    const u64 delivered_below = below();
+    if (checkpoints_.empty()) return delivered_below;
+    const bool has_ended =
+        ring::load(control_->stop_asked) == 0 && ring::load(control_->end) <= delivered_below;
+    if (has_ended) return delivered_below;
+    const std::vector<u64> kept = run::read_checkpoints(checkpoints_);
+    return kept.empty() ? 0 : std::min(delivered_below, kept.back());
 }
 
 }  // namespace carousel::stages

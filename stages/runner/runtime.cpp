@@ -63,7 +63,8 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
       hooks_(from.hooks),
       domain_(static_cast<u32>(number("CAROUSEL_MPS_CLIENT").value_or(0))),
       control_(&from.control(attachment_.run_id)),
-      delivered_(*control_, attachment_.runtime_directory, control_->first_ring_sequence) {
+      delivered_(*control_, attachment_.runtime_directory, control_->first_ring_sequence,
+                 attachment_.checkpoint_every > 0 ? attachment_.checkpoint_folder : "") {
     crash_here(crash_point::segment_mapped);
     if ((attachment_.standby ? ring::claim_standby(control(), incarnation())
                              : ring::claim(control(), incarnation())) != ring::claim_result::ok) {

@@ -76,7 +76,7 @@ public:
     [[nodiscard]] u32 epoch() const override { return attachment_.incarnation.epoch; }
     [[nodiscard]] std::string run_id() const override { return attachment_.run_id; }
     [[nodiscard]] u64 first_frame() const override { return control().first_ring_sequence; }
-    [[nodiscard]] u64 delivered_below() override { return delivered_.below(); }
+    [[nodiscard]] u64 delivered_below() override { return delivered_.releasable(); }
     void wake() noexcept override { shm::ring(stage_block().doorbell); }
     [[nodiscard]] u32 in_flight() const override { return stage_block().in_flight; }
     [[nodiscard]] const parameter_schema& parameters() const override { return attachment_.parameters; }

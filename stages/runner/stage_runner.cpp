@@ -124,6 +124,9 @@ frames_on_device stage_runner::on_device() {
 }
 
 void stage_runner::run() {
+    if (checkpoints_)
+        guarded("the checkpoint", 0,
+                [&] { pause_.write_patiently(0, [&] { checkpoints_->write_missing(states()); }); });
     for (;;) {
         update_depth();
         // read before the poll, so that a change after the poll is not missed
@@ -365,7 +368,10 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
                   f.job.ring_sequence);
         die(exit_code::revoked);
     }
-    if (checkpoints_) checkpoints_->committed(f.job);
+    if (checkpoints_) {
+        checkpoints_->committed(f.job);
+        open.leave_for([&] { host_work("the checkpoint", f, [&] { checkpoints_->write_awaited(f.job); }); });
+    }
     // Done before the job word advances: as long as the word is COMMITTED, the supervisor knows that this
     // mark may be missing.
     if (ledger_)

@@ -8,7 +8,7 @@
 namespace carousel::model {
 namespace {
 
-constexpr int frames = 5, every = 2, stages = 2, numbers = 3;  // numbers 0, 2 and 4; 0 needs no file
+constexpr int max_frames = 7, every = 2, stages = 2, numbers = 4;  // numbers 0, 2, 4 and 6; 0 needs no file
 constexpr int window = 2;
 
 enum class file_is : i8 { absent, partial, whole };
@@ -18,11 +18,12 @@ struct file {
     auto operator<=>(const file&) const = default;
 };
 struct checkpoint_state {
-    std::array<i8, stages> done{};                           ///< frames that the stage has committed
-    std::array<std::array<i8, frames>, stages> tombstone{};  ///< how the frame was committed
+    std::array<i8, stages> done{};                               ///< frames that the stage has committed
+    std::array<std::array<i8, max_frames>, stages> tombstone{};  ///< how the frame was committed
     std::array<i8, stages> copied{};  ///< the number whose state is still to be written
     std::array<std::array<file, numbers>, stages> files{};
-    i8 listed = 0, to_remove = 0, delivered = 0, passed = 0, losses = 0, deaths = 0, wrong = 0, lost = 0;
+    i8 listed = 0, to_remove = 0, delivered = 0, passed = 0, released = 0, losses = 0, deaths = 0, wrong = 0,
+       lost = 0;
     auto operator<=>(const checkpoint_state&) const = default;
 };
 
@@ -40,8 +41,8 @@ public:
             for (int k = 0; k < stages; ++k) stage_steps(s, k);
             sink_and_supervisor(s);
             // nothing is left to do, and the sink lacks a frame
-            if (next_.empty() && s.delivered < frames) result_.stuck = true;
-            if (s.losses < c_.losses && s.passed < frames)
+            if (next_.empty() && s.delivered < c_.frames) result_.stuck = true;
+            if (s.losses < c_.losses && s.passed < c_.frames)
                 add(s, "lose", [&](checkpoint_state& t) { lose(t); });
             for (const auto& [what, t] : next_) {
                 if (!seen_.emplace(t, std::pair{s, what}).second) continue;
@@ -70,12 +71,15 @@ private:
     static std::string name(const char* what, int stage) {
         return std::string(what) + "(" + std::to_string(stage) + ")";
     }
-    static bool is_due(int n) { return (n + 1) % every == 0 && (n + 1) / every < numbers; }
+    [[nodiscard]] bool is_due(int n) const { return (n + 1) % every == 0 && n + 1 <= c_.frames; }
 
     void stage_steps(const checkpoint_state& s, int k) {
         const int n = s.done[k];
         const int ahead = k + 1 < stages ? s.done[k + 1] : s.passed;
-        if (n < frames && (k == 0 || n < s.done[k - 1]) && n < ahead + window) {
+        const bool is_there =
+            k > 0 ? n < s.done[k - 1] : c_.link_keeps == 0 || n < s.released + c_.link_keeps;
+        const bool waits = c_.waits_for_file && is_due(n) && s.copied[k] != 0;
+        if (n < c_.frames && is_there && n < ahead + window && !waits) {
             for (const i8 tombstone : {i8{0}, i8{1}}) {
                 if (tombstone != 0 && (s.deaths != 1 || k != 0)) continue;
                 add(s, name(tombstone != 0 ? "abandon" : "commit", k), [&](checkpoint_state& t) {
@@ -89,7 +93,7 @@ private:
             if (s.deaths == 0 && k == 0)
                 add(s, name("die", k), [&](checkpoint_state& t) {
                     ++t.deaths;
-                    t.copied[k] = 0;
+                    if (!c_.waits_for_file) t.copied[k] = 0;
                     if (is_due(n) && !c_.after_commit) t.files[k][(n + 1) / every] = {file_is::whole, 0};
                 });
         }
@@ -110,7 +114,10 @@ private:
                 t.passed = static_cast<i8>(t.passed + 1);
                 t.delivered = std::max(t.delivered, t.passed);
             });
-        for (int number = s.listed + every; number / every < numbers; number += every) {
+        if (const i8 free = c_.release_listed ? s.listed : s.delivered;
+            c_.link_keeps > 0 && s.released < free)
+            add(s, "release", [&](checkpoint_state& t) { t.released = free; });
+        for (int number = s.listed + every; number <= c_.frames; number += every) {
             int there = 0;
             for (int k = 0; k < stages; ++k)
                 there += s.files[k][number / every].at != file_is::absent ? 1 : 0;
@@ -142,7 +149,7 @@ private:
     void lose(checkpoint_state& t) {
         const int from = t.listed;
         ++t.losses;
-        if (from > t.delivered) t.lost = 1;
+        if (from > t.delivered || from < t.released) t.lost = 1;
         for (int k = 0; k < stages; ++k) {
             const file& f = t.files[k][from / every];
             const bool right = f.at == file_is::whole && f.tombstone == t.tombstone[k][std::max(from - 1, 0)];

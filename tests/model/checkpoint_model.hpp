@@ -2,7 +2,8 @@
 // The small model of checkpoints (run/checkpoint.hpp): two stages with a state, one downstream of the other,
 // and a sink; only its account and files survive. A process may die before the commit of a frame; the frame
 // is then made again, or becomes a tombstone, whose state is another one. At any step all memory may be lost;
-// then the run begins again at the newest number in the list.
+// then the run begins again at the newest number in the list. With `link_keeps`, another host sends the
+// frames: it keeps this number of them, from the first that the run has not released to it.
 
 #include <string>
 #include <vector>
@@ -18,7 +19,12 @@ struct checkpoint_setup {
     bool delivered = true;     ///< ... and when the sink has delivered all frames below it
     bool begins_clean = true;  ///< a run that begins again removes the files of later frames
     bool list_first = true;    ///< older files are removed after the list that no longer has them
-    int losses = 2;
+    int frames = 5, losses = 2;
+    int link_keeps = 0;          ///< 0: the run makes its frames itself
+    bool release_listed = true;  ///< only frames below the newest number in the list are released
+    /// A frame whose state is due waits until the one before is written, by a successor if its process dies;
+    /// otherwise the state is left out.
+    bool waits_for_file = false;
 };
 
 struct checkpoint_result {

@@ -281,3 +281,18 @@ TEST_CASE("each rule of checkpoints is needed") {
     CHECK(explore_checkpoints({.begins_clean = false}).wrong);
     CHECK(explore_checkpoints({.list_first = false}).wrong);
 }
+
+TEST_CASE("a run whose frames another host sends continues from a checkpoint if that host keeps them") {
+    const checkpoint_setup over_link{
+        .frames = 7, .losses = 1, .link_keeps = 4, .release_listed = true, .waits_for_file = true};
+    const checkpoint_result r = explore_checkpoints(over_link);
+    INFO(r.states << " states");
+    CHECK(r.sound());
+    CHECK(r.restarts_from == 6);
+    checkpoint_setup without = over_link;
+    without.release_listed = false;
+    CHECK(explore_checkpoints(without).lost);
+    without = over_link;
+    without.waits_for_file = false;
+    CHECK(explore_checkpoints(without).stuck);
+}

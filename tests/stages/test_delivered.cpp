@@ -1,6 +1,7 @@
 // The position up to which the sinks of a run have delivered, as a receiving stage reports it to its sender.
 #include "ledger/ledger.hpp"
 #include "ring/topology.hpp"
+#include "run/checkpoint.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/delivered.hpp"
 #include "tests/support/catch.hpp"
@@ -57,4 +58,29 @@ TEST_CASE("a damaged count of stages or outputs leaves no sink out of the acknow
     c->stage[1].outputs = 1;
     c->stage[1].flags = ~0U;
     CHECK(d.below() == 4);
+}
+
+TEST_CASE("a run with checkpoints releases only frames that it never needs again") {
+    const scratch_folder folder;
+    ring::plan p;
+    p.stages = {{"receive", {}, true}, {"sink", {0}, false}};
+    for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
+    const shm::private_block c = shm::make_private_block();
+    ring::initialise(*c, p);
+    const std::string kept = (folder.path / "kept").string();
+    stages::delivered d(*c, folder.path.string(), 0, kept);
+    deliver(folder, "sink", 0, 10);
+    CHECK(d.below() == 10);
+    CHECK(d.releasable() == 0);  // the run would begin at frame 0
+    REQUIRE(run::write_state(kept, {"sink", 4, 1}, {}) == 0);
+    CHECK(d.releasable() == 0);  // the checkpoint is not complete
+    REQUIRE(run::write_checkpoints(kept, {4, 8}) == 0);
+    CHECK(d.releasable() == 8);
+    REQUIRE(run::write_checkpoints(kept, {8, 12}) == 0);
+    CHECK(d.releasable() == 10);
+    REQUIRE(run::write_checkpoints(kept, {4, 8}) == 0);
+    c->end.store(10);
+    CHECK(d.releasable() == 10);  // the stream has ended
+    c->stop_asked.store(1);
+    CHECK(d.releasable() == 8);  // the run was stopped, and another one continues
 }

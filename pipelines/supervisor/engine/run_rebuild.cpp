@@ -57,7 +57,22 @@ bool can_deliver_again(const run_setup& s) {
                        [](const stage_setup& st) { return counts_frames(st) && !st.forwards_frames; });
 }
 
+/// True if a stage sends frames to another host.
+bool sends_frames(const run_setup& s) {
+    return std::any_of(s.stages.begin(), s.stages.end(),
+                       [](const stage_setup& st) { return counts_frames(st) && st.forwards_frames; });
+}
+
 }  // namespace
+
+/// True if a run with states can go back to frames below `first`, which all sinks have. A host to which the
+/// frames are sent drops those that it has. It still waits for this run, as long as there is a frame that it
+/// lacks.
+bool run_rebuild::can_make_again(u64 first) const {
+    const bool has_counted = std::any_of(setup_->stages.begin(), setup_->stages.end(),
+                                         [](const stage_setup& st) { return counts_frames(st); });
+    return can_deliver_again(*setup_) || (has_counted && first < known_end());
+}
 
 run_rebuild::run_rebuild(const run_setup& setup, std::string run_id, std::string helpers, event_loop& loop,
                          process_table& seats, memory_store& memory, checkpoint_store& checkpoints,
@@ -312,11 +327,15 @@ void run_rebuild::note_written_frames() noexcept {
 /// frames from there on again. If there is none, all states begin again.
 ring::kept_frames run_rebuild::find_kept_with_states(u64& first, u64 trusted_below) {
     const u64 folded = folded_below(first);
-    // A host that sends durably has released the frames that the sinks here have.
-    const bool repeats = !loses_what_it_drops() && !is_sent_its_frames(*setup_) && can_deliver_again(*setup_);
+    const bool is_sent = is_sent_its_frames(*setup_);
+    bool repeats = !loses_what_it_drops() && can_make_again(first);
     u64 checkpoint = telemetry::no_frame;
-    if (repeats) checkpoint = checkpoints_->newest(std::min(first, trusted_below)).value_or(checkpoint);
-    const bool has_checkpoint = checkpoint != telemetry::no_frame && checkpoint >= folded;
+    if (repeats)
+        checkpoint =
+            checkpoints_->newest(is_sent ? first : std::min(first, trusted_below)).value_or(checkpoint);
+    // A host that sends durably has released the frames below the newest checkpoint.
+    if (is_sent) repeats = checkpoint != telemetry::no_frame && checkpoint <= trusted_below;
+    const bool has_checkpoint = repeats && checkpoint != telemetry::no_frame && checkpoint >= folded;
     if (untrusted_ && has_checkpoint) return continue_from_checkpoint(first, checkpoint);
     u64 lowest = first;
     if (repeats) {
@@ -400,6 +419,7 @@ void run_rebuild::finish() {
         // that is possible. For a stage with a state it takes a checkpoint, because earlier states have left
         // their rings.
         ring::kept_frames kept;
+        const u64 delivered_below = first;
         // Reading GPU memory takes longer than making its frames again.
         const bool loses = loses_what_it_drops();
         if (setup_->has_state()) {
@@ -418,7 +438,10 @@ void run_rebuild::finish() {
         u64 kept_below = first;
         for (u32 k = 0; k < kept.slots.size(); ++k)
             kept_below = std::max(kept_below, kept.tail[k] + kept.slots[k].size());
-        if (untrusted_) record_uncertain_frames(uncertain_from, first, kept_below);
+        // Frames that another host has are not made again there.
+        if (untrusted_)
+            record_uncertain_frames(uncertain_from, sends_frames(*setup_) ? delivered_below : first,
+                                    kept_below);
     } catch (const error& e) {
         seats_->log_line(fmt::format("the rebuild failed: {}", e.what()));
         note_written_frames();

@@ -69,6 +69,7 @@ private:
     [[nodiscard]] u64 first_uncertain() const;
     void record_uncertain_frames(u64 uncertain_from, u64 first, u64 kept_below);
     [[nodiscard]] bool loses_what_it_drops() const;
+    [[nodiscard]] bool can_make_again(u64 first) const;
     [[nodiscard]] ring::reentry_limits limits_from(u64 first) const;
     [[nodiscard]] ring::kept_frames find_kept_with_states(u64& first, u64 trusted_below);
     [[nodiscard]] ring::kept_frames continue_from_checkpoint(u64& first, u64 checkpoint);

@@ -13,6 +13,7 @@
 #include "core/errors.hpp"
 #include "core/user_input.hpp"
 #include "os/console.hpp"
+#include "run/checkpoint.hpp"
 #include "shm/control_block.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/programs.hpp"
@@ -152,6 +153,17 @@ std::vector<asset_setup> assets_from(const pipeline& p, const std::vector<stage_
         }
     }
     return out;
+}
+
+// If checkpoints were less frequent, the sender would wait for one with all frames that it can keep.
+void require_frequent_checkpoints(const pipeline& p, const run_setup& s) {
+    if (s.checkpoint_every <= run::most_every_of_link || !s.has_state() ||
+        std::none_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) { return st.receives(); }))
+        return;
+    refuse(p.key_at.at("checkpoint_every"),
+           fmt::format("checkpoint_every = {}: another host sends the frames of this run, and keeps at most "
+                       "{} of them until a checkpoint has them: set at most {}",
+                       s.checkpoint_every, run::most_kept_by_sender, run::most_every_of_link));
 }
 
 }  // namespace
@@ -336,6 +348,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.terminal = understands_escapes(STDERR_FILENO);
     for (u32 k = 0; k < p.stages.size(); ++k)
         s.stages.push_back(stage_from(p, p.stages[k], o.stages[k], machine, o.hooks));
+    require_frequent_checkpoints(p, s);
     s.assets = assets_from(p, o.stages);
     const bool same = std::all_of(s.stages.begin(), s.stages.end(), [&](const stage_setup& st) {
         return st.device_name == s.stages.front().device_name;

@@ -58,7 +58,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.folder = t.setup->folder;
     a.depth = depth_rule_of(*t.setup, s.stage, s.instance);
     a.graphs = t.setup->graphs;
-    a.checkpoint_every = t.setup->checkpoint_every;
+    a.checkpoint_every = t.setup->has_state() ? t.setup->checkpoint_every : 0;
     a.checkpoint_folder = t.setup->checkpoint_folder;
     if (t.checkpoints != nullptr) a.checkpoint = t.checkpoints->restored_at();
     for (u32 o = 0; o < st.outputs(); ++o) a.outputs.push_back({st.ring(o).output, st.ring(o).format});

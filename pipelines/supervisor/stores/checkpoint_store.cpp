@@ -43,6 +43,8 @@ checkpoint_store::checkpoint_store(const run_setup& setup) : setup_(&setup) {
     if (setup.checkpoint_every == 0) return;
     for (const stage_setup& st : setup.stages)
         if (st.state) stages_.push_back(st.spec.name);
+    is_awaited_ = std::any_of(setup.stages.begin(), setup.stages.end(),
+                              [](const stage_setup& st) { return st.receives(); });
 }
 
 /// A file system without locks is accepted. Returns false if another run has the lock until `until`.
@@ -208,7 +210,7 @@ std::string checkpoint_store::note_failure(const std::string& what) {
 
 std::string checkpoint_store::tick(u64 now, const std::function<u64()>& delivered_below) {
     if (stages_.empty() || now < next_ns_) return "";
-    next_ns_ = now + poll_interval_ns;
+    next_ns_ = is_awaited_ ? now : now + poll_interval_ns;
     if (written_.valid()) return is_written_within(0) ? take_result() : "";
     try {
         return find_next(delivered_below);

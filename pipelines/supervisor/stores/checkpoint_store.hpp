@@ -93,6 +93,7 @@ private:
     std::vector<u64> numbers_;         ///< of the complete checkpoints that are kept
     shm::unique_fd folder_;            ///< locked, so that no other run writes there
     u64 first_ = 0, block_first_ = 0, next_ns_ = 0;
+    bool is_awaited_ = false;    ///< another host keeps its frames until a checkpoint has them
     bool is_continued_ = false;  ///< the states before first_ are those of a checkpoint
     bool list_is_due_ = false;   ///< the file has not numbers_
     bool failed_ = false;        ///< the last list could not be written, which has been logged

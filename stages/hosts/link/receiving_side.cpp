@@ -102,8 +102,8 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     if (leaves_out(*p.peer_hello))
         warning_ = fmt::format(
             "frames {} to {} are skipped, although the sending host has kept them, because this run begins "
-            "at frame {}: according to another link, the previous run has the earlier frames in its files. "
-            "If they are not there because --first was wrong, the frames are lost",
+            "at frame {}: according to another link, or to a checkpoint, the previous run has the earlier "
+            "frames in its files. If they are not there because --first was wrong, the frames are lost",
             p.peer_hello->oldest, next_ - 1, next_);
     if (current_ != 0 && p.peer_hello->run == sender_ && p.peer_hello->epoch < current_epoch_)
         return drop(connection);
