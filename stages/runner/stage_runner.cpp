@@ -24,6 +24,8 @@ using telemetry::wait_reason;
 
 /// Timeout for sampled inputs that are saved with a dead letter.
 constexpr u64 dead_letter_timeout_ns = 300 * ns_per_ms;
+/// Longer than the processes of an MPS domain take to end.
+constexpr u64 quiet_after_takeover_ns = 500 * ns_per_ms;
 
 bool wants_pool(const runtime& r, const stage& s) { return r.finish_threads() != 1 && s.commits_on_host(); }
 depth_rule rule_of(const runtime& r, const stage& s) {
@@ -104,6 +106,10 @@ void stage_runner::stand_by() {
     runtime_->stand_by();
     worker_.set_epoch(runtime_->incarnation().epoch);
     trace_.set_epoch(runtime_->incarnation().epoch);
+    // The processes that this one and others follow are ending: until they are gone they hold locks of the
+    // driver for tens of milliseconds. What takes these locks and can wait, waits.
+    quiet_until_ns_ = now_ns() + quiet_after_takeover_ns;
+    helper_.import_from(quiet_until_ns_);
 }
 
 u32 stage_runner::in_flight() {

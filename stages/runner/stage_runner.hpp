@@ -117,7 +117,7 @@ private:
     gpu_turn turn_;
     reach_choice reach_;
     depth_governor depth_;  ///< used by the main thread
-    u64 next_update_ns_ = 0;
+    u64 next_update_ns_ = 0, quiet_until_ns_ = 0;
     work_meter meter_;                ///< used by the thread that waits for the device
     u64 last_complete_ns_ = 0;        ///< used by the same thread
     u64 poll_ns_;                     ///< time for which a thread polls before it sleeps; 0: it never polls

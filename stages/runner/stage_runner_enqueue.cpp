@@ -55,7 +55,8 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     f.by_copy = !is_tombstone && reach_.next() == reach_choice::way::copy;
     // The injected write comes after the canaries that guard against it, and cannot be part of a graph.
     const bool harm = is_fault_requested(*runtime_);
-    device::same_work* alike = is_tombstone || harm ? nullptr : f.alike.get();
+    // A graph is made of a lane's first frame, which takes locks of the driver.
+    device::same_work* alike = is_tombstone || harm || now_ns() < quiet_until_ns_ ? nullptr : f.alike.get();
     canaries_->plant(f);
     if (alike != nullptr) alike->begin();
     check_status(f, device::status_state::writing);

@@ -112,6 +112,24 @@ TEST_CASE("the valid event is that of the incarnation that J names, not another 
     CHECK(r.help.help(r.link) == 1);
 }
 
+TEST_CASE("a helper that may not import events yet marks only what owners have committed") {
+    helped_ring r;
+    const seated source = r.sit(0);
+    job j = r.submitted(source, false);  // the event reads as complete
+    r.help.import_from(~u64{0});
+    CHECK(r.help.help(r.link) == 0);
+    CHECK(r.all.asked == 0);
+    SECTION("the owner commits") {
+        REQUIRE(source.w->commit(j));
+        CHECK(r.help.help(r.link) == 1);
+    }
+    SECTION("later it imports the event") {
+        r.help.import_from(0);
+        CHECK(r.help.help(r.link) == 1);
+    }
+    CHECK(r.b.job(j.index).state == job_state::committed);
+}
+
 TEST_CASE("a helper commits only for owners in its own MPS domain, and marks what they have committed") {
     const u32 own = GENERATE(0U, 1U, 2U);
     helped_ring r(chain(), own);
