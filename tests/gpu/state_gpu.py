@@ -92,6 +92,8 @@ class Runs:
         chosen = random.Random(seed)
         try:
             while done < kills:
+                had = self.frames()   # with kills before the first frame there would be no states
+                wait_for("the next frames", lambda h=had: self.frames() > h + 20, 60)
                 stage = chosen.choice(("numbers", "middle"))
                 wait_for("a stage to kill", lambda s=stage: self.carousel("kill", s).returncode == 0, 60)
                 done += 1
