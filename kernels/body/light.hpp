@@ -257,6 +257,16 @@ struct seen_surface {
     s.mirrored = along(d, n, 2.0F * cosine);
     return s;
 }
+/// The part of an even light that a rough mirror reflects, after one or more reflections between its facets
+/// (Fdez-Aguera 2019: the light that one reflection loses is reflected with the mean reflectance).
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 mirrored_part(vec3 specular, split_sum sum) {
+    const f32 lost = 1.0F - (sum.scale + sum.bias);
+    const auto part = [&](f32 f0) {
+        const f32 once = fma_(f0, sum.scale, sum.bias), mean = fma_(1.0F - f0, 1.0F / 21.0F, f0);
+        return once + lost * once * mean / fma_(-mean, lost, 1.0F);
+    };
+    return {part(specular.x), part(specular.y), part(specular.z)};
+}
 /// The light of a surface. `sun`: irradiance after shadows. `mirror`, `coat`: the sky that surface and
 /// clearcoat reflect; `coat` is not used if `coated` is false, which must be so only without a clearcoat.
 [[nodiscard]] CAROUSEL_HD_INLINE vec3 surface_light(const light_pass& p, const seen_surface& s, f32 sun,
@@ -266,9 +276,10 @@ struct seen_surface {
     // Lagarde and de Rousiers 2014, listing 26: occlusion of the reflection
     const f32 open_mirror = clamp_(
         bounded_pow(s.n_v + open, exp2_(fma_(-16.0F, s.m.roughness, -1.0F))) - 1.0F + open, 0.0F, 1.0F);
-    vec3 sky = s.c.diffuse * diffuse_sky(*p.a.sky, s.n) * open;
-    const vec3 specular{fma_(s.c.specular.x, sum.scale, sum.bias), fma_(s.c.specular.y, sum.scale, sum.bias),
-                        fma_(s.c.specular.z, sum.scale, sum.bias)};
+    const vec3 specular = mirrored_part(s.c.specular, sum);
+    // What the surface reflects as a mirror does not reach the diffuse lobe, as in reflect_light().
+    const vec3 kept = vec3{1.0F, 1.0F, 1.0F} - specular;
+    vec3 sky = s.c.diffuse * kept * diffuse_sky(*p.a.sky, s.n) * open;
     sky = sky + specular * mirror * open_mirror;
     if (coated) sky = mix(sky, coat * open_mirror, s.m.clearcoat * mix(0.04F, 1.0F, schlick_weight(s.n_v)));
     out = along(out, sky, p.a.scene.ambient);

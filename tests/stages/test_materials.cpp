@@ -438,13 +438,33 @@ TEST_CASE("a Radiance picture is the background and the light of its directions"
     stages::picture_parameters look;
     look.scene.ambient = 1.0F;
     look.sun = 0.0F;
-    const auto lit = [&](const std::string& sky) {
-        return lit_picture(b, {{"sky", sky}, {"occlusion", 0.0}}, look);
+    const auto lit_of = [&](const gltf_builder& model, const std::string& sky) {
+        return lit_picture(model, {{"sky", sky}, {"occlusion", 0.0}}, look);
     };
-    const lit_picture even = lit(write("even.hdr", 129)), bright = lit(write("bright.hdr", 131));
+    const auto lit = [&](const std::string& sky) { return lit_of(b, sky); };
+    // Half of it is plastic, the other half metal. It is turned by 75 degrees.
+    gltf_builder halves = square_with(json::object());
+    const json primitive = halves.primitive();
+    for (const int i : {0, 1}) {
+        json& p = halves.root["meshes"][0]["primitives"][i] = primitive;
+        const f32 left = static_cast<f32>(i) - 1, right = static_cast<f32>(i);
+        p["attributes"]["POSITION"] =
+            halves.accessor<f32>({left, -1, 0, right, -1, 0, right, 1, 0, left, 1, 0}, "VEC3", 5126, 3);
+        p["material"] = i;
+        halves.root["materials"][i] = {
+            {"pbrMetallicRoughness",
+             {{"baseColorFactor", {1.0, 0.3, 1.0, 1.0}}, {"metallicFactor", i}, {"roughnessFactor", 0.7}}}};
+    }
+    halves.root["nodes"][0]["rotation"] = {0.0, 0.6088, 0.0, 0.7934};
+    const lit_picture even = lit_of(halves, write("even.hdr", 129)), bright = lit(write("bright.hdr", 131));
     CHECK(near(even.at(0, height / 2).x, 1.0F, 0.02F));
     CHECK(even.at(0, height / 2).z == 0.0F);
-    CHECK(near(even.middle().x, 1.0F, 0.1F));  // white under an even sky
+    // A surface that absorbs no red reflects all red of an even sky, also at a grazing angle and as rough
+    // metal.
+    for (const std::size_t x : {width / 2 - 2, width / 2 + 1}) {
+        CHECK(near(even.at(x, height / 2).x, 1.0F, 0.02F));
+        CHECK(even.at(x, height / 2).y < 0.9F);
+    }
     CHECK(bright.at(0, height / 2).x > 3.5F);  // the camera looks along -z
     CHECK(bright.middle().x < 1.6F);           // the surface faces +z
     CHECK_THROWS_WITH(lit("absent.hdr"), contains("absent.hdr") && contains("is not a file"));
