@@ -22,12 +22,14 @@ struct moving_pair {
 CAROUSEL_HD_INLINE void bordered_axis(f32 u, u32 size, u32 border, bool whole, u32& first, u32& second,
                                       u32& fraction) {
     f32 t = clamp_(u, -4096.0F, 4096.0F);
-    if (border == map_clamp) t = clamp_(t, 0.0F, 1.0F);
-    if (border == map_mirror) {
+    if (border == map_clamp) {
+        t = clamp_(t, 0.0F, 1.0F);
+    } else if (border == map_mirror) {
         t = t - 2.0F * static_cast<f32>(floor_bounded_i32(t * 0.5F));
         t = t > 1.0F ? 2.0F - t : t;
+    } else {  // also the value 3, which only a damaged block has
+        t = t - static_cast<f32>(floor_bounded_i32(t));
     }
-    if (border == map_repeat) t = t - static_cast<f32>(floor_bounded_i32(t));
     const i32 position = static_cast<i32>(t * static_cast<f32>(size * 256U)) - (whole ? 0 : 128);
     const i32 last = static_cast<i32>(size) - 1, texel = position >> 8;
     fraction = whole ? 0U : static_cast<u32>(position) & 255U;
