@@ -66,14 +66,20 @@ def base_color_texture(shown):
     return model
 
 
-def normal_map(shown):
-    model = ball(roughness=0.5)
+def normal_map(shown, **keys):
+    model = ball(roughness=0.5, **keys)
     if shown:
         def bump(x, y):
             nx, ny = 0.6 * math.sin(2 * math.pi * x / 16), 0.6 * math.sin(2 * math.pi * y / 16)
             return (*(round(127.5 * (v + 1)) for v in (nx, ny, math.sqrt(1 - nx * nx - ny * ny))), 255)
         model.json["materials"][0]["normalTexture"] = model.texture(tile(64, bump))
     return model
+
+
+def normal_map_with_tangents():
+    """The reference takes the axes of the screen for missing tangents wherever the texture is magnified (|dFdx(uv)| <= 0.01)."""
+    angles = [2 * math.pi * t[0] for _, _, t in sphere(1, 48, 32)[0]]
+    return normal_map(True, attributes={"TANGENT": ("f", [x for a in angles for x in (-math.sin(a), 0, math.cos(a), -1)], "VEC4")})
 
 
 def occlusion_map(shown):
@@ -318,7 +324,7 @@ FEATURES = {
     "metallic_roughness": Feature(metallic_roughness, LIGHT),
     "metallic_roughness_texture": Feature(metallic_roughness_texture, LIGHT),
     "base_color_texture": Feature(base_color_texture, SURFACE),
-    "normal_map": Feature(normal_map, LIGHT),
+    "normal_map": Feature(normal_map, LIGHT, same=normal_map_with_tangents),
     "occlusion_map": Feature(occlusion_map, SURFACE),
     "emission": Feature(emission, SURFACE),
     "emissive_strength": Feature(emissive_strength, SURFACE),

@@ -2,7 +2,9 @@
 with software WebGL, and the unpacked npm package @khronosgroup/gltf-viewer."""
 import base64
 import http.server
+import math
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -16,9 +18,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import browser  # noqa: E402
 
 SIDE = 320                   # pixels
+# The Khronos renderer keeps so much room around a model that the model has about as many pixels as in SIDE x SIDE pixels of the others. With
+# fewer ones, it would read coarser mip levels.
+KHRONOS_SIDE = 960
 RIGHT, ABOVE = 35, 25   # degrees: where the camera is
-VIEW = 10   # degrees; each viewer computes the distance in its own way, and with a small angle pictures hardly depend on it
-PAGE = """<!DOCTYPE html><meta charset="utf-8"><canvas id="c" width="320" height="320"></canvas>
+VIEW = 2   # degrees; each viewer computes the distance in its own way, and with a small angle pictures hardly depend on it
+PAGE = f"""<!DOCTYPE html><meta charset="utf-8"><canvas id="c" width="{KHRONOS_SIDE}" height="{KHRONOS_SIDE}"></canvas>""" + """
 <script src="/viewer/dist/libs/libktx.js"></script>
 <script type="module">
 import {GltfView} from '/viewer/dist/gltf-viewer.module.js';
@@ -105,9 +110,22 @@ def write_nothing(path):
         f.write("f 1 2 3\nf 4 5 6\n")
 
 
+def view_of_f3d(model):
+    """The options with which f3d looks from the side of the other viewers. It fits the view for its own angle, which it prints."""
+    printed = subprocess.run(["f3d", "--dry-run", "--verbose", "--no-render", model], capture_output=True, text=True, errors="replace", timeout=60, check=False).stdout
+    found = dict(re.findall(r"Camera (position|focal point|view angle): (\S+)", printed))
+    if len(found) < 3:
+        return []
+    position, target = (np.array([float(x) for x in found[key].split(",")]) for key in ("position", "focal point"))
+    right, above, angle, fitted = (math.radians(degrees) for degrees in (RIGHT, ABOVE, VIEW, float(found["view angle"])))
+    away = np.linalg.norm(position - target) * math.sin(fitted / 2) / math.sin(angle / 2)
+    position = target + away * np.array([math.cos(above) * math.sin(right), math.sin(above), math.cos(above) * math.cos(right)])
+    return [f"--camera-{key}={','.join(map(str, value))}" for key, value in (("position", position), ("focal-point", target))] + [f"--camera-view-angle={VIEW}"]
+
+
 def run_f3d(model, out, folder, *options):
-    words = ["xvfb-run", "-a", "f3d", "--dry-run", "--quiet", "--resolution", f"{SIDE},{SIDE}", "--camera-azimuth-angle", str(RIGHT),
-             "--camera-elevation-angle", str(ABOVE), "--hdri", os.path.join(folder, "sky.hdr"), *options, "--output", out, model]
+    words = ["xvfb-run", "-a", "f3d", "--dry-run", "--quiet", "--resolution", f"{SIDE},{SIDE}", "--hdri", os.path.join(folder, "sky-f3d.hdr"),
+             *options, "--output", out, model]
     try:
         done = subprocess.run(words, capture_output=True, timeout=90, check=False, env={**os.environ, "LIBGL_ALWAYS_SOFTWARE": "1"})
     except subprocess.TimeoutExpired:
@@ -116,13 +134,16 @@ def run_f3d(model, out, folder, *options):
 
 
 class F3d:
-    """A process per model. The sky is in the background of its pictures, so what differs from a picture of (nearly) nothing is the model."""
+    """A process per model. The sky is in the background of its pictures, so what differs from a picture of (nearly) nothing is the model.
+    f3d 1.3.1 mirrors the sky upside down in reflections, and only there."""
 
     def __init__(self, folder):
         self.folder = folder
+        panorama = sky()
+        write_hdr(os.path.join(folder, "sky-f3d.hdr"), np.roll(panorama, -panorama.shape[1] // 4, 1))   # the middle is +x for f3d
         nothing = os.path.join(folder, "nothing.obj")
         write_nothing(nothing)
-        if why := run_f3d(nothing, nothing + ".png", folder, "--geometry-only"):
+        if why := run_f3d(nothing, nothing + ".png", folder, "--geometry-only", *view_of_f3d(nothing)):
             raise RuntimeError(f"f3d makes no picture: {why}")
         self.background = flip.read(nothing + ".png")[..., :3]
 
@@ -131,7 +152,7 @@ class F3d:
         # With materials, 1.3.1 ends by SIGSEGV for most OBJ files.
         options = [] if model.lower().endswith((".gltf", ".glb")) else ["--geometry-only"]
         options += [f"--animation-time={time}"] if time else []
-        options += ["--camera-index=0"] if camera else []
+        options += ["--camera-index=0"] if camera else view_of_f3d(model)
         if why := run_f3d(model, out, self.folder, *options):
             return why
         picture = flip.read(out)
@@ -186,7 +207,7 @@ class Khronos:
     def open(self):
         self.page = browser.Browser(browser.find(), 400, 400)
         self.page.open(f"http://127.0.0.1:{self.server.server_port}/?camera={RIGHT},{ABOVE},{VIEW}")
-        self.wait("window.ready || window.problem", 60)
+        self.wait("window.ready || window.problem", 180)
         if problem := self.page.value("window.problem || ''"):
             raise RuntimeError(f"the Khronos renderer does not start: {problem}")
 
