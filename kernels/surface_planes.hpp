@@ -25,6 +25,8 @@ inline constexpr const char* radiance_format = "carousel.image.linear";
 /// u32[h][w][3][5], the second to fourth surface, each as depth, albedo, normal, material and emission. Those
 /// that `coverage` does not name are not written; the first surface is in the planes 0 to 4. Transparent
 /// layers are those at the pixel's centre; each covers the surfaces that are farther away.
+/// If motion is asked for, also `triangle` u32[h][w]: the id of the triangle that the planes 0 to 4 show, as
+/// in the list of triangles; no_triangle for the floor, or if there is no surface.
 [[nodiscard]] inline std::vector<plane_spec> surface_plane_specs(u32 width, u32 height,
                                                                  bool has_materials = false) {
     std::vector<plane_spec> planes = {{"albedo", scalar::u8_, {height, width, 4}},
@@ -37,6 +39,7 @@ inline constexpr const char* radiance_format = "carousel.image.linear";
 inline constexpr u32 max_layers = 4, layer_words = 5;
 inline constexpr u32 further_surfaces = 3;  ///< per pixel with four samples
 inline constexpr u32 unlit_normal = ~0U;    ///< no octahedral coordinate is 65535
+inline constexpr u32 no_triangle = ~0U;
 
 /// The planes as pointers. If `albedo` is null, only `depth` is written, as for a shadow map.
 struct surface_planes {
@@ -50,6 +53,7 @@ struct surface_planes {
     // null with one sample per pixel
     u8* coverage = nullptr;
     u32* samples = nullptr;
+    u32* triangle = nullptr;  ///< null unless motion is asked for
 };
 
 /// A material that is the same for the whole of an instance; its tint multiplies the texture.

@@ -152,6 +152,11 @@ template <typename Tables>
         m.textured != 0 ? textured_albedo(j, tables, t, b, px, py, m) : tinted(tables, no_texture, m);
     return {albedo, normal, pack_material(m), 0U};
 }
+/// The element of the plane `triangle`. `id`: of a pixel's key; `floor`: floor_at().
+[[nodiscard]] CAROUSEL_HD_INLINE u32 shown_triangle(const surface_job& j, u32 id, f32 floor) {
+    const u64 limit = j.mesh.materials != nullptr ? j.all_ids : j.id_limit;
+    return floor > 0.0F || id >= limit ? no_triangle : id;
+}
 [[nodiscard]] CAROUSEL_HD_INLINE bool shows_marks(const surface_job& j) {
     return j.shade.mode == 2 || j.shade.wireframe != 0;
 }
@@ -175,6 +180,7 @@ CAROUSEL_HD_INLINE void surface_pixel(const surface_job& j, const Tables& tables
     j.out.material[at] = w.material;
     j.out.depth[at] = floor > 0.0F ? floor : depth;
     if (j.out.emission != nullptr) j.out.emission[at] = w.emission;
+    if (j.out.triangle != nullptr) j.out.triangle[at] = shown_triangle(j, id, floor);
 }
 
 }  // namespace carousel::kernels::body

@@ -93,12 +93,16 @@ template <typename Tables>
             dot(unpack_normal(a.words.normal), unpack_normal(b.words.normal)) >= 0.94F);
 }
 
-CAROUSEL_HD_INLINE void store_surface(const surface_planes& out, u64 at, const surface_record& r) {
+/// `triangle`: what the pixel's first sample shows.
+CAROUSEL_HD_INLINE void store_surface(const surface_planes& out, u64 at, const surface_record& r,
+                                      u64 triangle) {
     out.albedo[at] = r.words.albedo;
     out.normal[at] = r.words.normal;
     out.material[at] = r.words.material;
     out.depth[at] = r.depth;
     if (out.emission != nullptr) out.emission[at] = r.words.emission;
+    if (out.triangle != nullptr)
+        out.triangle[at] = triangle < shows_floor ? static_cast<u32>(triangle) : no_triangle;
 }
 CAROUSEL_HD_INLINE void store_further_surface(const surface_planes& out, u64 at, u32 number,
                                               const surface_record& r) {
@@ -111,13 +115,13 @@ CAROUSEL_HD_INLINE void store_further_surface(const surface_planes& out, u64 at,
 }
 
 /// Writes the surfaces of a pixel. `surface`: one for each sample that is the first one of its surface.
-/// `first[s]`: the first sample of the surface that sample s shows.
+/// `first[s]`: the first sample of the surface that sample s shows. `triangle`: as for store_surface().
 CAROUSEL_HD_INLINE void store_samples(const surface_planes& out, u64 at, const surface_record (&surface)[4],
-                                      const u32 (&first)[4]) {
+                                      const u32 (&first)[4], u64 triangle) {
     u32 number[4] = {0, 0, 0, 0};  // of the surface that each sample shows
     u32 kept[4] = {0, 0, 0, 0};    // the first sample of each surface
     u32 count = 1;
-    store_surface(out, at, surface[0]);
+    store_surface(out, at, surface[0], triangle);
     for (u32 s = 1; s < 4; ++s) {
         if (first[s] != s) {
             number[s] = number[first[s]];
@@ -153,11 +157,11 @@ CAROUSEL_HD_INLINE void samples_pixel(const surface_job& j, const Tables& tables
                                     mean_depth(keys, mask));
     }
     if ((first[1] | first[2] | first[3]) == 0) {
-        store_surface(j.out, at, surface[0]);
+        store_surface(j.out, at, surface[0], shown[0]);
         j.out.coverage[at] = 0;
         return;
     }
-    store_samples(j.out, at, surface, first);
+    store_samples(j.out, at, surface, first, shown[0]);
 }
 
 }  // namespace carousel::kernels::body

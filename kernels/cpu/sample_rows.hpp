@@ -109,14 +109,14 @@ void samples_tile(const fragment_job& job, u32 tile, const u64* keys) {
                 const u32 l = 4 * pixel;
                 const u64 at = static_cast<u64>(y) * j.width + x + pixel;
                 if ((s.first[l + 1] | s.first[l + 2] | s.first[l + 3]) == 0) {
-                    store_surface(j.out, at, record_of(r, l));
+                    store_surface(j.out, at, record_of(r, l), s.shown[l]);
                     j.out.coverage[at] = 0;
                     continue;
                 }
                 surface_record surfaces[4];
                 u32 first[4];
                 for (u32 k = 0; k < 4; ++k) surfaces[k] = record_of(r, l + k), first[k] = s.first[l + k];
-                store_samples(j.out, at, surfaces, first);
+                store_samples(j.out, at, surfaces, first, s.shown[l]);
             }
         }
     }

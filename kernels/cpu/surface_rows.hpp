@@ -23,7 +23,7 @@ CAROUSEL_FORCE plain_surface plain_of(const cpu_tables& tables, const instance_m
 
 struct alignas(64) surface_row {
     f32 depth[row];
-    u32 albedo[row], normal[row], material[row], emission[row];
+    u32 albedo[row], normal[row], material[row], emission[row], shown[row];
     u32 on_floor[row], on_mesh[row];
     // elements that show the mesh, without gaps
     u32 place[row], id[row], instance[row], triangle[row];
@@ -156,6 +156,7 @@ void surface_tile(const fragment_job& job, u32 tile, const u64* keys) {
             r.normal[l] = on_floor ? upwards : 0U;
             r.material[l] = on_floor ? floor.material : 0U;
             r.emission[l] = 0;
+            r.shown[l] = r.on_mesh[l] != 0 ? static_cast<u32>(keys[l]) : no_triangle;
         }
         r.count = 0;
         for (u32 l = 0; l < row; ++l) {
@@ -175,5 +176,6 @@ void surface_tile(const fragment_job& job, u32 tile, const u64* keys) {
         put_row(j.out.material + first, r.material, columns);
         put_row(j.out.depth + first, r.depth, columns);
         if (j.out.emission != nullptr) put_row(j.out.emission + first, r.emission, columns);
+        if (j.out.triangle != nullptr) put_row(j.out.triangle + first, r.shown, columns);
     }
 }

@@ -31,10 +31,14 @@ description fragment::configure(const configuration& with) {
             static_cast<u32>(with.settings->integer("layers", kernels::max_layers, 1, kernels::max_layers));
         layers_ = mesh_.layout.counts.blended_count > 0 ? most : 0;
     }
-    if (surface_) appearance_ = appearance_from(*with.settings);
-    frame_format output =
-        surface_ ? surface_format(width_, height_, mesh_.view, has_materials, layers_, mesh_.samples)
-                 : image_format(width_, height_);
+    bool motion = false;
+    if (surface_) {
+        appearance_ = appearance_from(*with.settings);
+        motion = with.settings->flag("motion", false);
+    }
+    frame_format output = surface_ ? surface_format(width_, height_, mesh_.view,
+                                                    {has_materials, layers_, mesh_.samples, motion})
+                                   : image_format(width_, height_);
     if (surface_ && mesh_.layout.counts.light_count > 0) {
         output.constants[lights_constant] = mesh_.layout.counts.light_count;
         output.constants[lights_offset_constant] = static_cast<f64>(mesh_.layout.lights);

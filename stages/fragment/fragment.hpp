@@ -8,6 +8,8 @@
 //                   materials of its own (full_materials of geometry) has those instead ["textured"]
 //   layers          transparent surfaces per pixel that are shown, the nearest ones: 1 to 4; of meshes with
 //                   full_materials [4]
+//   motion          the G-buffer has also the numbers of the triangles, from which the stage taa finds where
+//                   surfaces that move were before [false]
 //   floor           height of an infinite floor; no key: no floor
 //   floor_material  ["concrete"]
 

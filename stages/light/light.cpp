@@ -23,9 +23,7 @@ description light::configure(const configuration& with) {
     const start_view view = view_of(surface.format);
     args_.width = extent_of(surface.format, "depth", 1);
     args_.height = extent_of(surface.format, "depth", 0);
-    frame_format expected = surface_format(
-        args_.width, args_.height, view, surface.format.find("emission") != nullptr,
-        extent_of(surface.format, "layers", 2), surface.format.find("coverage") != nullptr ? 4 : 1);
+    frame_format expected = surface_format(args_.width, args_.height, view, contents_of(surface.format));
     const auto lights = surface.format.constants.find(lights_constant),
                offset = surface.format.constants.find(lights_offset_constant);
     if (lights != surface.format.constants.end() && offset != surface.format.constants.end()) {

@@ -36,19 +36,20 @@ start_view view_of(const frame_format& format) {
     return view;
 }
 
-ring::frame_format surface_format(u32 width, u32 height, const start_view& view, bool has_materials,
-                                  u32 layers, u32 samples) {
+ring::frame_format surface_format(u32 width, u32 height, const start_view& view,
+                                  const surface_contents& contents) {
     ring::frame_format format{kernels::surface_format,
                               {{"albedo", ring::element::u8_, {height, width, 4}, {}, 0},
                                {"normal", ring::element::u32_, {height, width}, {}, 0},
                                {"material", ring::element::u8_, {height, width, 4}, {}, 0},
                                {"depth", ring::element::f32_, {height, width}, {}, 0}},
                               {}};
-    if (has_materials) format.planes.push_back({"emission", ring::element::u32_, {height, width}, {}, 0});
-    if (layers > 0)
+    if (contents.materials)
+        format.planes.push_back({"emission", ring::element::u32_, {height, width}, {}, 0});
+    if (contents.layers > 0)
         format.planes.push_back(
-            {"layers", ring::element::u32_, {height, width, layers, kernels::layer_words}, {}, 0});
-    if (samples > 1) {
+            {"layers", ring::element::u32_, {height, width, contents.layers, kernels::layer_words}, {}, 0});
+    if (contents.samples > 1) {
         format.planes.push_back({"coverage", ring::element::u8_, {height, width}, {}, 0});
         format.planes.push_back({"samples",
                                  ring::element::u32_,
@@ -56,7 +57,13 @@ ring::frame_format surface_format(u32 width, u32 height, const start_view& view,
                                  {},
                                  0});
     }
+    if (contents.motion) format.planes.push_back({"triangle", ring::element::u32_, {height, width}, {}, 0});
     return with_view(std::move(format), view);
+}
+
+surface_contents contents_of(const frame_format& surface) {
+    return {surface.find("emission") != nullptr, extent_of(surface, "layers", 2),
+            surface.find("coverage") != nullptr ? 4U : 1U, surface.find("triangle") != nullptr};
 }
 
 ring::frame_format shadow_format(u32 side, f32 radius, const start_view& view) {
@@ -86,7 +93,8 @@ kernels::surface_planes surface_in(const output_payload& payload) {
             layers != nullptr ? payload.plane<u32>("layers").data() : nullptr,
             layers != nullptr ? static_cast<u32>(layers->shape[2]) : 0,
             sampled ? payload.plane<u8>("coverage").data() : nullptr,
-            sampled ? payload.plane<u32>("samples").data() : nullptr};
+            sampled ? payload.plane<u32>("samples").data() : nullptr,
+            payload.format().find("triangle") != nullptr ? payload.plane<u32>("triangle").data() : nullptr};
 }
 
 // The writing stage and the reading stage use the same struct of pointers, so const is cast away here.

@@ -11,11 +11,17 @@ namespace carousel::stages {
 /// The constant of a format whose stages begin with the view of mesh files.
 inline constexpr const char* three_quarter_constant = "three_quarter_view";
 
-/// fragment -> light (kernels/surface_planes.hpp). `view`: as for scene_format(). `has_materials`:
-/// the mesh has some, so that there is a plane `emission`. `layers`: transparent layers per pixel. `samples`:
-/// per pixel; with 4 there are the planes `coverage` and `samples`.
+/// The planes of a surface format that not every one has.
+struct surface_contents {
+    bool materials = false;  ///< the mesh has some, so that there is a plane `emission`
+    u32 layers = 0;          ///< transparent layers per pixel
+    u32 samples = 1;         ///< per pixel; with 4 there are the planes `coverage` and `samples`
+    bool motion = false;     ///< there is a plane `triangle`, from which taa finds the motion of surfaces
+};
+/// fragment -> light (kernels/surface_planes.hpp). `view`: as for scene_format().
 [[nodiscard]] ring::frame_format surface_format(u32 width, u32 height, const start_view& view,
-                                                bool has_materials = false, u32 layers = 0, u32 samples = 1);
+                                                const surface_contents& contents);
+[[nodiscard]] surface_contents contents_of(const frame_format& surface);
 /// The lights of the mesh's file: their number, and where they are in the asset mesh. Constants of a surface
 /// format, absent if there are none.
 inline constexpr const char* lights_constant = "lights";

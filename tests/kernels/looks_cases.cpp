@@ -50,6 +50,7 @@ public:
         surface_.normal = reinterpret_cast<u32*>(room(pixels * 4));
         surface_.material = reinterpret_cast<u32*>(room(pixels * 4));
         surface_.depth = reinterpret_cast<f32*>(room(pixels * 4));
+        surface_.triangle = reinterpret_cast<u32*>(room(pixels * 4));
         if (scene_chain_.layout().counts.material_count > 0)
             surface_.emission = reinterpret_cast<u32*>(room(pixels * 4));
         if (scene_chain_.layout().counts.blended_count > 0) {
