@@ -41,6 +41,16 @@ struct light_args {
 };
 void light(device::queue& q, const light_args& args);
 
+/// Where the copies of a mesh are and were. Null pointers: only the camera moves.
+struct copy_motion {
+    const u32* triangle = nullptr;  ///< surface_planes::triangle
+    mesh_counts mesh;
+    u32 copies = 0;
+    const draw_record* draw = nullptr;  ///< planes of the scene
+    const f32* models = nullptr;        ///< f32[copies][16]
+    const f32* before = nullptr;        ///< f32[copies][12]: `after` of the frame before, or zeros
+    f32* after = nullptr;  ///< the matrices of the copies that this frame has, zeros of all others
+};
 /// Mixes each frame with those before it: temporal anti-aliasing.
 struct taa_args {
     const f32* radiance =
@@ -51,9 +61,10 @@ struct taa_args {
     f32* out = nullptr;            ///< f32[height][width][4]; the fourth value is 1
     f32* next = nullptr;           ///< the same light; the fourth value is the number of frames in it
     f32* after = nullptr;          ///< the frame's matrix from the world to clip space, without jitter
-    scene_state scene;             ///< with which the frame was drawn
+    copy_motion motion;
+    scene_state scene;  ///< with which the frame was drawn
     u32 width = 0, height = 0;
-    u32 frames = 32;  ///< the newest frame has at least this part of the result: 1 / frames
+    u32 frames = 32;  ///< the newest frame has at least this part of what stands still: 1 / frames
 };
 void taa(device::queue& q, const taa_args& args);
 

@@ -1,10 +1,14 @@
 #pragma once
 // The stages of looks.toml on one device without rings: G-buffer, shadow map, light and picture of a chain,
-// each in its own memory. For the benchmark. Threading and errors: as chain.hpp.
+// each in its own memory; between light and picture, temporal anti-aliasing. For the benchmark and the
+// tests. Threading and errors: as chain.hpp.
 
+#include <array>
+#include <cstring>
 #include <memory>
 
 #include "kernels/body/surface.hpp"
+#include "kernels/body/taa.hpp"
 #include "kernels/chain.hpp"
 #include "kernels/looks.hpp"
 
@@ -18,13 +22,16 @@ public:
                 f32 shadow_radius)
         : chain_(context, queue, options), options_(options), side_(shadow_side), radius_(shadow_radius) {
         const u64 pixels = u64{options.width} * options.height, i = options.instances;
-        for (auto* plane : {&albedo_, &normal_, &material_, &depth_, &color_})
+        for (auto* plane : {&albedo_, &normal_, &material_, &depth_, &triangle_, &color_})
             *plane = context.allocate(pixels * 4);
         if (options.samples == 4) {
             coverage_ = context.allocate(pixels);
             samples_ = context.allocate(pixels * further_surfaces * layer_words * 4);
         }
-        radiance_ = context.allocate(pixels * 16);
+        for (auto* block : {&radiance_, &mixed_, &history_[0], &history_[1]})
+            *block = context.allocate(pixels * 16);
+        for (auto& block : view_) block = context.allocate(12 * sizeof(f32));
+        for (auto& block : models_) block = context.allocate(i * 12 * sizeof(f32));
         shadow_ = context.allocate(u64{side_} * side_ * 4);
         light_scratch_ = context.allocate(pixels);
         post_scratch_ = context.allocate(post_scratch_bytes(options.width, options.height));
@@ -36,6 +43,11 @@ public:
         const auto made = context.allocate_host(sizeof(environment));
         make_environment(*new (made->data()) environment);
         queue.copy(sky_->data(), made->data(), sizeof(environment));
+        const u64 state = pixels * 16 + i * 12 * sizeof(f32);
+        zeros_ = context.allocate(state);
+        const auto staging = context.allocate_host(state);
+        std::memset(staging->host_data(), 0, state);
+        queue.copy(zeros_->data(), staging->data(), state);
         queue.drain();
 
         scene_state& s = chain_.scene;
@@ -92,25 +104,55 @@ public:
         a.scratch = reinterpret_cast<u8*>(light_scratch_->data());
         kernels::light(chain_.queue(), a);
     }
+    /// Moves the camera by its offset in the frame (body/taa.hpp).
+    void jitter(body::jitter_offset offset) {
+        chain_.scene.camera.jitter[0] = offset.x, chain_.scene.camera.jitter[1] = offset.y;
+    }
+    /// The arguments of taa() for one more frame, whose state is then the previous one.
+    [[nodiscard]] taa_args next_taa() {
+        const auto at = [](const auto& block) { return reinterpret_cast<f32*>(block->data()); };
+        const bool first = mixed_frames_ == 0;
+        const u64 now = mixed_frames_++ % 2, before = 1 - now;
+        taa_args a;
+        a.radiance = radiance(), a.depth = planes().depth;
+        a.history = at(first ? zeros_ : history_[before]), a.before = at(first ? zeros_ : view_[before]);
+        a.out = at(mixed_), a.next = at(history_[now]), a.after = at(view_[now]);
+        a.motion.triangle = planes().triangle;
+        a.motion.mesh = chain_.layout().counts, a.motion.copies = options_.instances;
+        a.motion.draw = chain_.draws(), a.motion.models = chain_.model_matrices();
+        a.motion.before = at(first ? zeros_ : models_[before]), a.motion.after = at(models_[now]);
+        a.scene = chain_.scene;
+        a.width = options_.width, a.height = options_.height;
+        return a;
+    }
+    void taa() { kernels::taa(chain_.queue(), next_taa()); }
+    /// The next frame is mixed with none.
+    void forget() { mixed_frames_ = 0; }
+    /// Of what taa() has made.
     void post() {
         post_args a;
-        a.radiance = reinterpret_cast<const f32*>(radiance_->data());
+        a.radiance = reinterpret_cast<const f32*>(mixed_->data());
         a.color = reinterpret_cast<u8*>(color_->data());
         a.width = options_.width, a.height = options_.height;
-        a.exposure = chain_.scene.exposure, a.bloom = 0.07F;
+        a.exposure = chain_.scene.exposure, a.bloom = 0.07F, a.smooth_edges = false;
         a.scratch = post_scratch_->data();
         kernels::post(chain_.queue(), a);
     }
     std::vector<u32> picture() { return chain_.words(color_->data(), u64{options_.width} * options_.height); }
     [[nodiscard]] chain& scene_chain() { return chain_; }
-    /// Results of light() and surface().
+    /// The result of light().
     [[nodiscard]] const f32* radiance() const { return reinterpret_cast<const f32*>(radiance_->data()); }
-    [[nodiscard]] const f32* depth() const { return planes().depth; }
+    /// The result of taa() and its state: f32[height][width][4] of light, f32[12], f32[instances][12].
+    [[nodiscard]] std::array<const device::mapping*, 4> mixed() const {
+        const u64 last = (mixed_frames_ + 1) % 2;
+        return {mixed_.get(), history_[last].get(), view_[last].get(), models_[last].get()};
+    }
 
 private:
     [[nodiscard]] surface_planes planes() const {
         surface_planes p{reinterpret_cast<u32*>(albedo_->data()), reinterpret_cast<u32*>(normal_->data()),
                          reinterpret_cast<u32*>(material_->data()), reinterpret_cast<f32*>(depth_->data())};
+        p.triangle = reinterpret_cast<u32*>(triangle_->data());
         if (coverage_ != nullptr) {
             p.coverage = reinterpret_cast<u8*>(coverage_->data());
             p.samples = reinterpret_cast<u32*>(samples_->data());
@@ -124,7 +166,9 @@ private:
     f32 radius_;
     surface_look appearance_;
     std::unique_ptr<device::mapping> albedo_, normal_, material_, depth_, color_, radiance_, shadow_, sky_,
-        light_scratch_, post_scratch_, shadow_scratch_, counters_, records_, list_, coverage_, samples_;
+        light_scratch_, post_scratch_, shadow_scratch_, counters_, records_, list_, coverage_, samples_,
+        triangle_, mixed_, history_[2], view_[2], models_[2], zeros_;
+    u64 mixed_frames_ = 0;
 };
 
 }  // namespace carousel::kernels

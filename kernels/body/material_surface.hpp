@@ -21,9 +21,14 @@ struct material_source {
     return c.masked_count + c.blended_count;
 }
 
-/// Instance and vertex numbers of a triangle, limited to valid ones. Ids of opaque triangles: instance *
-/// triangle_count + triangle; of the triangles that are not opaque: id_limit + instance * non_opaque_count +
-/// triangle.
+/// The instance of a triangle. Ids of opaque triangles: instance * triangle_count + triangle; of the
+/// triangles that are not opaque: id_limit + instance * non_opaque_count + triangle.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 copy_of(const mesh_counts& mesh, u64 id_limit, u32 id) {
+    const bool opaque = id < id_limit;
+    return (opaque ? id : id - static_cast<u32>(id_limit)) /
+           (opaque ? mesh.triangle_count : non_opaque_count(mesh));
+}
+/// Instance and vertex numbers of a triangle, limited to valid ones.
 struct triangle_place {
     u32 instance;
     u32 vertex[3];

@@ -1,8 +1,10 @@
 #pragma once
 // Temporal anti-aliasing (Karis 2014; Yang, Liu and Salvi 2020): each frame is drawn with a camera that is
 // moved by a part of a pixel, and is mixed with the pictures before it, each pixel from the place at which
-// its surface was then.
+// its surface was then. The camera and the copies of a mesh move; what moves within a mesh (a skin) does not
+// count.
 
+#include "kernels/body/material_surface.hpp"
 #include "kernels/body/sky.hpp"
 #include "kernels/body/transform.hpp"
 #include "kernels/looks.hpp"
@@ -52,6 +54,7 @@ struct taa_pass {
 /// A pixel of the frame and what surrounds it: 3 x 3 pixels, limited to the picture.
 struct neighbourhood {
     vec3 here, low, high;
+    vec3 mean, deviation;  ///< of the nine pixels' light
     i32 x, y;   ///< the pixel with the nearest surface, whose motion this one follows: edges move as a whole
     f32 depth;  ///< of that surface; 0: none
 };
@@ -60,6 +63,7 @@ struct neighbourhood {
     neighbourhood n{};
     n.here = load_color(p.a.radiance + 4 * (static_cast<u64>(y) * p.a.width + static_cast<u32>(x)));
     n.low = n.high = n.here;
+    vec3 sum{}, squares{};
     n.x = x, n.y = y;
     n.depth = p.a.depth[static_cast<u64>(y) * p.a.width + static_cast<u32>(x)];
     for (i32 k = 0; k < 9; ++k) {
@@ -67,24 +71,66 @@ struct neighbourhood {
         const u64 at = static_cast<u64>(ny) * p.a.width + static_cast<u32>(nx);
         const vec3 c = load_color(p.a.radiance + 4 * at);
         n.low = least_of(n.low, c), n.high = greatest_of(n.high, c);
+        sum = sum + c, squares = squares + c * c;
         const f32 depth = p.a.depth[at];
         const bool nearer = depth > n.depth;
         n.x = nearer ? nx : n.x, n.y = nearer ? ny : n.y, n.depth = nearer ? depth : n.depth;
     }
+    n.mean = sum * (1.0F / 9.0F);
+    const vec3 variance = squares * (1.0F / 9.0F) - n.mean * n.mean;
+    n.deviation = {sqrt_(positive_(variance.x)), sqrt_(positive_(variance.y)), sqrt_(positive_(variance.z))};
     return n;
+}
+
+/// A point of the world in the frame before.
+struct point_before {
+    vec3 at;
+    bool seen;   ///< false: it belongs to a copy that was not there
+    bool moves;  ///< it belongs to a copy that has moved
+};
+/// Model matrices move rigidly and scale uniformly, so the inverse of the linear part is its transpose,
+/// divided by the square of the scale.
+[[nodiscard]] CAROUSEL_HD_INLINE point_before moved_back(const f32* now, const f32* before, vec3 point) {
+    const vec3 a{now[0], now[4], now[8]}, b{now[1], now[5], now[9]}, c{now[2], now[6], now[10]};
+    const vec3 d = (point - vec3{now[3], now[7], now[11]}) * (1.0F / dot(a, a));
+    const vec3 at = turn(before, {dot(a, d), dot(b, d), dot(c, d)});
+    bool moves = false;
+    for (u32 i = 0; i < 12; ++i) moves = moves || now[i] != before[i];
+    return {moves ? at + vec3{before[3], before[7], before[11]} : point,
+            before[0] != 0.0F || before[4] != 0.0F || before[8] != 0.0F, moves};
+}
+[[nodiscard]] CAROUSEL_HD_INLINE point_before point_before_of(const copy_motion& m, u64 pixel, vec3 point) {
+    if (m.triangle == nullptr) return {point, true, false};
+    const u64 opaque = u64{m.copies} * m.mesh.triangle_count,
+              all = opaque + u64{m.copies} * non_opaque_count(m.mesh);
+    const u32 id = m.triangle[pixel];
+    if (id >= all) return {point, true, false};
+    const u32 copy = copy_of(m.mesh, opaque, id);
+    return moved_back(m.models + u64{copy} * 16, m.before + u64{copy} * 12, point);
+}
+/// Writes a pixel's part of the matrices that the next frame needs.
+CAROUSEL_HD_INLINE void store_models(const copy_motion& m, u64 pixel, u64 pixels) {
+    if (m.triangle == nullptr) return;
+    for (u64 copy = pixel; copy < m.copies; copy += pixels) {
+        const bool drawn = copy < m.draw->instance_count;
+        for (u32 k = 0; k < 12; ++k) m.after[copy * 12 + k] = drawn ? m.models[copy * 16 + k] : 0.0F;
+    }
 }
 
 /// Where the history has this pixel, in pixels from its corner; `seen`: it has it.
 struct history_place {
     f32 x, y;
     bool seen;
+    bool moves;  ///< it shows a copy that has moved
 };
 [[nodiscard]] CAROUSEL_HD_INLINE history_place history_place_of(const taa_pass& p, const neighbourhood& n,
                                                                 f32 x, f32 y) {
     const f32 fx = static_cast<f32>(n.x) + 0.5F, fy = static_cast<f32>(n.y) + 0.5F;
     const vec3 ray = ray_at(p.rays, fma_(fx, p.scale_x, -1.0F), -fma_(fy, p.scale_y, -1.0F));
     const f32* const m = p.a.before;
-    clip_vertex c = to_clip(m, along(p.rays.eye, ray, 1.0F / n.depth));
+    const u64 at = static_cast<u64>(n.y) * p.a.width + static_cast<u32>(n.x);
+    const point_before point = point_before_of(p.a.motion, at, along(p.rays.eye, ray, 1.0F / n.depth));
+    clip_vertex c = to_clip(m, point.at);
     if (!(n.depth > 0.0F))  // the sky is infinitely far away: only rotations move it
         c = {fma_(m[0], ray.x, fma_(m[1], ray.y, m[2] * ray.z)),
              fma_(m[4], ray.x, fma_(m[5], ray.y, m[6] * ray.z)),
@@ -96,8 +142,9 @@ struct history_place {
     // The history is a picture without jitter, and so is the place (fx - jitter) of the surface today.
     const f32 hx = x + 0.5F + (then_x - (fx - p.a.scene.camera.jitter[0])),
               hy = y + 0.5F + (then_y - (fy - p.a.scene.camera.jitter[1]));
-    const u32 seen = u32{c.w > 0.0F} & u32{hx > 0.0F} & u32{hy > 0.0F} & u32{hx < width} & u32{hy < height};
-    return {hx, hy, seen != 0};
+    const u32 seen = u32{point.seen} & u32{c.w > 0.0F} & u32{hx > 0.0F} & u32{hy > 0.0F} & u32{hx < width} &
+                     u32{hy < height};
+    return {hx, hy, seen != 0, point.moves};
 }
 
 /// The history between pixels: light, and the number of frames in it.
@@ -146,20 +193,33 @@ CAROUSEL_HD_INLINE void store_remembered(f32* at, const remembered& r) {
 #endif
 }
 
+/// A moving pixel has at most this number of frames: reading the history between its pixels loses detail each
+/// time, and light on what moves changes.
+inline constexpr f32 moving_frames = 2.0F;
+
 /// The mean of the last frames. History that is far from the colours around the pixel belongs to something
-/// that is no longer there, and is limited to their range, widened by a quarter: one sample per pixel does
-/// not have all colours of its surroundings.
+/// that is no longer there, and is limited. What stands still in the picture has the range of these colours,
+/// widened by a quarter, because one sample per pixel does not have all colours of its surroundings. What
+/// moves has the part of the range that is within the deviation from the mean (Salvi 2016).
 CAROUSEL_HD_INLINE void taa_pixel(const taa_pass& p, u32 x, u32 y) {
     if (x == 0 && y == 0)
         for (u32 i = 0; i < 12; ++i) p.a.after[i] = p.view.m[i];
+    const u64 at = static_cast<u64>(y) * p.a.width + x;
+    store_models(p.a.motion, at, u64{p.a.width} * p.a.height);
     const neighbourhood n = neighbourhood_of(p, static_cast<i32>(x), static_cast<i32>(y));
     const history_place h = history_place_of(p, n, static_cast<f32>(x), static_cast<f32>(y));
     const remembered before = remembered_at(p, h);
+    const f32 moved =
+        max_(abs_(h.x - (static_cast<f32>(x) + 0.5F)), abs_(h.y - (static_cast<f32>(y) + 0.5F)));
+    // 1 up to a hundredth of a pixel, 0 from a twentieth on; 0 for a copy that turns, as its light changes
+    const f32 still = h.seen && !h.moves ? clamp_(fma_(moved, -25.0F, 1.25F), 0.0F, 1.0F) : 0.0F;
     const vec3 more = (n.high - n.low) * 0.25F;
-    const vec3 likely = least_of(greatest_of(before.light, n.low - more), n.high + more);
-    const f32 frames = h.seen ? clamp_(before.frames, 0.0F, static_cast<f32>(p.a.frames - 1)) : 0.0F;
+    const vec3 low = mix(greatest_of(n.low, n.mean - n.deviation), n.low - more, still),
+               high = mix(least_of(n.high, n.mean + n.deviation), n.high + more, still);
+    const vec3 likely = least_of(greatest_of(before.light, low), high);
+    const f32 most = static_cast<f32>(p.a.frames), of_moving = min_(moving_frames, most);
+    const f32 frames = h.seen ? clamp_(before.frames, 0.0F, mix(of_moving, most, still) - 1.0F) : 0.0F;
     const vec3 now = mix(likely, n.here, 1.0F / (frames + 1.0F));
-    const u64 at = static_cast<u64>(y) * p.a.width + x;
     store_color(p.a.out + 4 * at, now);
     store_remembered(p.a.next + 4 * at, {now, frames + 1.0F});
 }

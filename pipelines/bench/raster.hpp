@@ -27,11 +27,11 @@ struct cell_result {
     u32 triangles_wanted = 0, triangles = 0, vertices = 0;  ///< of the mesh
     picture_size size;
     kernels::triangle_counters counters{};
-    quantiles vertex, fragment, frame;  ///< frame: the sum of vertex and fragment, computed for each sample
-    bool split = false;                 ///< raster and resolve were measured separately (GPU)
-    quantiles raster, resolve;          ///< clear + raster; resolve
-    bool staged = false;                ///< the stages of looks.toml; fragment is then the G-buffer
-    quantiles shadow, light, post;      ///< shadow: vertices and raster of the light's view
+    quantiles vertex, fragment, frame;   ///< frame: the sum of vertex and fragment, computed for each sample
+    bool split = false;                  ///< raster and resolve were measured separately (GPU)
+    quantiles raster, resolve;           ///< clear + raster; resolve
+    bool staged = false;                 ///< the stages of looks.toml; fragment is then the G-buffer
+    quantiles shadow, light, taa, post;  ///< shadow: vertices and raster of the light's view
     bool cpu_timed = false;
     quantiles cpu;  ///< CPU time of all threads per frame
     frame_bytes bytes;
@@ -73,8 +73,8 @@ using progress = std::function<void(const std::string&)>;
 // JSON: {device, simd, scene, frames, instances, copy_bytes_per_s, peer: null | {api, renderer, version,
 // timing}, results: [{
 //   triangles_wanted, triangles, vertices, width, height, listed, culled, dropped, image_hash,
-//   vertex_ms, fragment_ms, frame_ms, raster_ms, resolve_ms, shadow_ms, light_ms, post_ms, cpu_ms: {median,
-//   p95} or null where it isn't measured, ring_bytes, floor_bytes, floor_ms, fraction_of_floor,
+//   vertex_ms, fragment_ms, frame_ms, raster_ms, resolve_ms, shadow_ms, light_ms, taa_ms, post_ms, cpu_ms:
+//   {median, p95} or null where it isn't measured, ring_bytes, floor_bytes, floor_ms, fraction_of_floor,
 //   peer_frame_ms, peer_cpu_ms: {median, p95} | null, peer_unlike, ratio_to_peer: number | null}]}
 // peer_unlike: share of the mesh's pixels that differ from the peer's by more than 16/255 in a channel; it
 // shows whether both drew the same scene. fraction_of_floor = floor_ms / frame_ms.median; ratio_to_peer =

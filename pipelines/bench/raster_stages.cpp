@@ -20,11 +20,12 @@ cell_result measure_stages(device::context& context, device::queue& queue, const
     kernels::looks_chain looks(context, queue, scene, shadow_side, shadow_radius);
     looks.scene_chain().scene.shading = o.shading;
     const auto watch = make_stopwatch(queue);
-    constexpr std::size_t stages = 5;
+    constexpr std::size_t stages = 6;
     std::array<std::vector<f64>, stages> ms;
     std::vector<f64> frame, cpu;
     for (u32 k = 0; k < o.frames + unmeasured_frames; ++k) {
         at_frame(k);
+        looks.jitter(kernels::body::jitter_at(o.first + k));
         looks.animate(o.first + k);
         queue.drain();
         watch->start();
@@ -35,6 +36,8 @@ cell_result measure_stages(device::context& context, device::queue& queue, const
         looks.shadow();
         watch->lap();
         looks.light();
+        watch->lap();
+        looks.taa();
         watch->lap();
         looks.post();
         watch->lap();
@@ -54,11 +57,14 @@ cell_result measure_stages(device::context& context, device::queue& queue, const
     r.counters = looks.scene_chain().counters();
     r.staged = true;
     r.vertex = quantiles_of(ms[0]), r.fragment = quantiles_of(ms[1]), r.shadow = quantiles_of(ms[2]);
-    r.light = quantiles_of(ms[3]), r.post = quantiles_of(ms[4]), r.frame = quantiles_of(frame);
+    r.light = quantiles_of(ms[3]), r.taa = quantiles_of(ms[4]), r.post = quantiles_of(ms[5]);
+    r.frame = quantiles_of(frame);
     r.cpu_timed = !o.cuda;
     if (r.cpu_timed) r.cpu = quantiles_of(cpu);
+    looks.forget();
+    looks.jitter({});
     looks.animate(o.first);
-    looks.vertex(), looks.surface(), looks.shadow(), looks.light(), looks.post();
+    looks.vertex(), looks.surface(), looks.shadow(), looks.light(), looks.taa(), looks.post();
     picture = looks.picture();
     return r;
 }

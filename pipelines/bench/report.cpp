@@ -44,6 +44,7 @@ ordered_json cell_json(const bench_result& r, const cell_result& c) {
             {"resolve_ms", when(c.split, c.resolve)},
             {"shadow_ms", when(c.staged, c.shadow)},
             {"light_ms", when(c.staged, c.light)},
+            {"taa_ms", when(c.staged, c.taa)},
             {"post_ms", when(c.staged, c.post)},
             {"cpu_ms", when(c.cpu_timed, c.cpu)},
             {"ring_bytes", known(!c.staged, c.bytes.ring)},
@@ -62,14 +63,16 @@ std::string median_text(bool there, const quantiles& q) {
 
 std::string table_of_stages(const bench_result& r) {
     std::string text = fmt::format(
-        "ms, medians (frame: p95 too)\n{:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
-        "triangles", "size", "vertex", "fragment", "shadow", "light", "post", "frame", "p95", "CPU time");
+        "ms, medians (frame: p95 too)\n{:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} "
+        "{:>9}\n",
+        "triangles", "size", "vertex", "fragment", "shadow", "light", "taa", "post", "frame", "p95",
+        "CPU time");
     for (const cell_result& c : r.cells)
         text += fmt::format(
-            "{:>10} {:>10} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9}\n",
+            "{:>10} {:>10} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9}\n",
             c.triangles, fmt::format("{}x{}", c.size.width, c.size.height), c.vertex.median,
-            c.fragment.median, c.shadow.median, c.light.median, c.post.median, c.frame.median, c.frame.p95,
-            median_text(c.cpu_timed, c.cpu));
+            c.fragment.median, c.shadow.median, c.light.median, c.taa.median, c.post.median, c.frame.median,
+            c.frame.p95, median_text(c.cpu_timed, c.cpu));
     return text;
 }
 

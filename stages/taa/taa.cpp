@@ -2,16 +2,17 @@
 
 #include <fmt/format.h>
 
+#include "stages/scene/mesh_formats.hpp"
 #include "stages/scene/surface_formats.hpp"
 
 namespace carousel::stages {
 
 description taa::configure(const configuration& with) {
-    if (with.inputs.size() != 2)
-        throw config_error(
-            fmt::format("stage \"{}\" needs two inputs: linear light (from light), and the surface "
-                        "from which it is made (from fragment); it has {}",
-                        with.stage, with.inputs.size()));
+    if (with.inputs.size() != 2 && with.inputs.size() != 3)
+        throw config_error(fmt::format(
+            "stage \"{}\" needs two or three inputs: linear light (from light), the surface from which it is "
+            "made (from fragment), and the scene (from geometry) if its copies move; it has {}",
+            with.stage, with.inputs.size()));
     const input_description &light = with.inputs[0], &surface = with.inputs[1];
     const start_view view = view_of(light.format);
     args_.width = extent_of(light.format, "radiance", 1);
@@ -27,11 +28,26 @@ description taa::configure(const configuration& with) {
                         with.stage, surface.format.describe(), surface.stage, kernels::surface_format,
                         args_.width, args_.height, light.stage));
     args_.frames = static_cast<u32>(with.settings->integer("frames", 32, 1, 1000));
-    return {
+    description made{
         .outputs = {expected},
         .state = {{"history", element::f32_, {args_.height, args_.width, 4}}, {"view", element::f32_, {12}}},
         .parameters = scene_parameters::schema(view),
         .same_work = true};
+    moves_ = with.inputs.size() == 3;
+    if (moves_) {
+        if (!contents_of(surface.format).motion)
+            throw config_error(fmt::format(
+                "stage \"{}\" can't follow the copies of \"{}\": the surface of \"{}\" has no plane "
+                "\"triangle\"; set motion = true in that stage",
+                with.stage, with.inputs[2].stage, surface.stage));
+        configuration scene = with;
+        scene.inputs = {with.inputs[2]};
+        const mesh_input mesh = require_scene(scene);
+        args_.motion.mesh = mesh.layout.counts;
+        args_.motion.copies = mesh.max_instances;
+        made.state.push_back({"models", element::f32_, {mesh.max_instances, 12}});
+    }
+    return made;
 }
 
 void taa::process(frame& f) {
@@ -44,6 +60,13 @@ void taa::process(frame& f) {
     args.out = f.output().plane<f32>("radiance").data();
     args.next = state.next().plane<f32>("history").data();
     args.after = state.next().plane<f32>("view").data();
+    if (moves_) {
+        args.motion.triangle = f.input(1).plane<const u32>("triangle").data();
+        args.motion.draw = f.input(2).records<const kernels::draw_record>("draw");
+        args.motion.models = f.input(2).plane<const f32>("models").data();
+        args.motion.before = state.previous().plane<const f32>("models").data();
+        args.motion.after = state.next().plane<f32>("models").data();
+    }
     args.scene = scene_of(f);
     kernels::taa(f.queue(), args);
 }

@@ -1,10 +1,13 @@
 #pragma once
 // Temporal anti-aliasing: each frame is mixed with the frames before it, which are its state, together with
 // the matrix of the frame before. Inputs: carousel.image.linear (from light) and the surface from which it
-// was made. Output: as the first input. The camera has to move by a part of a pixel per frame: the parameter
-// `jitter`, 1 for a whole pixel. The motion of a surface is that of the camera. Where the surface moves
-// itself, the history is limited to the colours around the pixel, so a turning mesh becomes soft.
-//   frames  the newest frame has at least this part of the picture: 1 / frames [32]
+// was made; a third one, the scene (from geometry), if copies of the mesh move: fragment then has motion =
+// true. Output: as the first input. The camera has to move by a part of a pixel per frame: the parameter
+// `jitter`, 1 for a whole pixel. Followed are the camera and the copies, whose matrices of the frame before
+// are in the state as well. Other motion (of a skin, of reflections and shadows) is not followed: there the
+// history is limited to the colours around the pixel.
+//   frames  the newest frame has at least this part of what stands still in the picture: 1 / frames [32]; of
+//           what moves it has at least half
 
 #include "kernels/looks.hpp"
 #include "stages/scene/scene_parameters.hpp"
@@ -18,6 +21,7 @@ public:
 
 private:
     kernels::taa_args args_;
+    bool moves_ = false;  ///< there is a scene
 };
 
 }  // namespace carousel::stages

@@ -201,8 +201,12 @@ void measure_cell(device::context& context, device::queue& queue, timeline& line
                  {"fragment", [&] { looks.surface(); }},
                  {"shadow", [&] { looks.shadow(); }},
                  {"light", [&] { looks.light(); }},
+                 {"taa", [&] { looks.taa(); }},
                  {"post", [&] { looks.post(); }}},
-                [&](u32 f) { looks.animate(f); });
+                [&](u32 f) {
+                    looks.jitter(body::jitter_at(f));
+                    looks.animate(f);
+                });
         return;
     }
     kernels::chain chain(context, queue, cell_from(text));

@@ -63,7 +63,7 @@ class Bench(unittest.TestCase):
         done = bench("--stages", "--scene", "torus-knots", "--triangles", "500", "--instances", "3", "--size", "96x54", "--frames", "1", "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         [cell] = json.loads(done.stdout)["results"]
-        parts = [cell[part]["median"] for part in ("vertex_ms", "fragment_ms", "shadow_ms", "light_ms", "post_ms")]
+        parts = [cell[part]["median"] for part in ("vertex_ms", "fragment_ms", "shadow_ms", "light_ms", "taa_ms", "post_ms")]
         self.assertGreater(min(parts), 0)
         self.assertAlmostEqual(cell["frame_ms"]["median"], sum(parts))
         self.assertIsNone(cell["floor_ms"])
