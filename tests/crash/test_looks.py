@@ -1,6 +1,7 @@
 """Each stage of pipelines/looks.toml is killed, while a compare stage joins its pictures with a recording of an
-undisturbed run: every picture of the comparison is black. A changed parameter is the control: it must be visible. With
-temporal anti-aliasing, whose state has all earlier pictures, a wrong one would show in all that follow. The same with a mesh that moves (nodes, a skin, morph targets), of which the stages that make and use its pose are killed.
+undisturbed run: every picture of the comparison is black. A changed parameter is the control: it must be visible. The
+state of taa has all earlier pictures and matrices, so a wrong one would show in all that follow. The same with a mesh
+that moves (nodes, a skin, morph targets), of which the stages that make and use its pose are killed.
 Usage: test_looks.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [ROUNDS]"""
 import json
 import os
@@ -14,7 +15,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "assets"))
 from finished_run import finished_run, pipeline_text  # noqa: E402
-from looks import COMPARED_STAGES, compared, with_taa  # noqa: E402
+from looks import COMPARED_STAGES, compared, without_taa  # noqa: E402
 from moving_model import write_moving_model  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 
@@ -43,7 +44,6 @@ class Looks(unittest.TestCase):
             with open(file, "w", encoding="utf-8") as f:
                 f.write(content)
             setattr(self, name, file)
-        self.stage_names = [s for s in (*STAGES, "taa") if f'name = "{s}"\n' in joined]
 
     def run_frames(self, file, *more, frames=FRAMES):
         self.log = os.path.join(self.folder, "log")
@@ -78,7 +78,7 @@ class Looks(unittest.TestCase):
         """Records an undisturbed run, then kills the stages while a second run is compared with it."""
         self.ended(self.run_frames(self.plain, "--out", "", "--record", "post", "--record-to", os.path.join(self.folder, "run.mcap"), *recorded, *more))
         run = self.run_frames(self.compared, "--out", os.path.join(self.folder, "killed", "p_%04d.rgba"), "--fps", "12", *more)
-        wait_for("all stages", lambda: len(self.stages()) == len(self.stage_names) and all(s.get("pid") for s in self.stages().values()))
+        wait_for("all stages", lambda: len(self.stages()) == len(STAGES) and all(s.get("pid") for s in self.stages().values()))
         for _ in range(ROUNDS):
             for stage in killed:
                 done = subprocess.run([CAROUSEL, "kill", stage], env=self.environment, capture_output=True, text=True, timeout=20, check=False)
@@ -94,7 +94,7 @@ class Looks(unittest.TestCase):
         write_moving_model(model)
         moving = ["--set", f"geometry.mesh={model}", "--set", "geometry.copies=2"]
         # The time of a frame is its number / fps, so all runs need the same fps.
-        self.kill_while_comparing(["geometry", "vertex", "shadow", "fragment", "light", "post"], *moving, recorded=["--fps", "12"])
+        self.kill_while_comparing(["geometry", "vertex", "shadow", "fragment", "light", "taa", "post"], *moving, recorded=["--fps", "12"])
         self.ended(self.run_frames(self.compared, *moving, "--fps", "12", "--set", "geometry.speed=1.05", "--out", os.path.join(self.folder, "control", "p_%04d.rgba"), frames=3))
         count, bright = self.bright_pictures("control")
         self.assertEqual((count, len(bright)), (3, 2))   # the pose of frame 0 does not depend on the speed
@@ -109,8 +109,12 @@ class Looks(unittest.TestCase):
     def test_changed_light_and_materials_apply_from_one_frame_on_also_after_kills_and_in_a_replay(self):
         def out(name):
             return ["--out", os.path.join(self.folder, name, "p_%04d.rgba")]
+        # With taa, pictures after the change would also show those before it.
+        file = os.path.join(self.folder, "single.toml")
+        with open(LOOKS, encoding="utf-8") as looks, open(file, "w", encoding="utf-8") as f:
+            f.write(without_taa(looks.read()))
         values = ["light=[0.2, 0.9, 0.4]", "sun=1.5", "fog=9", "tint=[1, 0.5, 0.25]", "roughness=0.3", "metallic=0.5", "bloom=0.4", "tone_map=aces", "exposure=1.2"]
-        run = self.run_frames(LOOKS, *out("live"), "--fps", "12", "--record", "light", "--record-to", os.path.join(self.folder, "light.mcap"))
+        run = self.run_frames(file, *out("live"), "--fps", "12", "--record", "light", "--record-to", os.path.join(self.folder, "light.mcap"))
         wait_for("pictures", lambda: os.path.exists(os.path.join(self.folder, "live", "p_0002.rgba")))
         done = subprocess.run([CAROUSEL, "set", *values], env=self.environment, capture_output=True, text=True, timeout=20, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -121,8 +125,8 @@ class Looks(unittest.TestCase):
         report = self.ended(run)
         self.assertEqual([report[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
         self.assertGreaterEqual(report["restarts"], 3)
-        self.ended(self.run_frames(LOOKS, *out("before")))
-        self.ended(self.run_frames(LOOKS, *out("after"), *(word for value in values for word in ("--set", f"parameters.{value}"))))
+        self.ended(self.run_frames(file, *out("before")))
+        self.ended(self.run_frames(file, *out("after"), *(word for value in values for word in ("--set", f"parameters.{value}"))))
         live, before, after = (self.pictures(name) for name in ("live", "before", "after"))
         self.assertTrue(all(a != b for a, b in zip(before, after)))
         self.assertEqual([k for k in range(FRAMES) if live[k] != (before if k < first else after)[k]], [])
@@ -136,9 +140,7 @@ class Looks(unittest.TestCase):
         self.assertEqual(self.pictures("replayed"), live)
 
     def test_the_comparison_stays_black_while_every_stage_is_killed(self):
-        with open(LOOKS, encoding="utf-8") as f:
-            self.write_files(with_taa(f.read()))
-        self.kill_while_comparing(self.stage_names)
+        self.kill_while_comparing(STAGES)
         self.ended(self.run_frames(self.changed, "--out", os.path.join(self.folder, "control", "p_%04d.rgba"), frames=3))
         count, bright = self.bright_pictures("control")
         self.assertEqual((count, len(bright)), (3, 2))   # frame 0 does not depend on the spin

@@ -96,7 +96,7 @@ class Film:
                 lines.append(f"Dialogue: 0,{begin},{end},Name,,0,0,0,,{{\\an8\\pos({x},{y + 10})\\c{name}}}{stage.replace('display-post', 'display')}")
                 lines.append(f"Dialogue: 0,{begin},{end},Small,,0,0,0,,{{\\an8\\pos({x},{y + 32})\\c{shade}}}{words}")
             lines.append(f"Dialogue: 0,{begin},{end},Small,,0,0,0,,{{\\an8\\pos({self.width // 2},{self.height + 58})\\c{GREY}}}"
-                         f"seven processes, each killed once; frame {number}")
+                         f"eight processes, each killed once; frame {number}")
             lines.append(f"Dialogue: 0,{begin},{end},Small,,0,0,0,,{{\\an8\\pos({self.width + self.width // 2},{self.height + 58})\\c{GREY}}}"
                          "above: difference to a run without kills, times 8")
         style = "DejaVu Sans,{},&HFFFFFF&,&HFFFFFF&,&H0&,&H0&,{},0,0,0,100,100,0,0,1,0,0,7,0,0,0,1"

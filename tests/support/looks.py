@@ -1,15 +1,17 @@
 """pipelines/looks.toml with a comparison: its pictures are joined with a recording of the same frames by an undisturbed run."""
 
-STAGES = ["geometry", "vertex", "fragment", "shadow", "light", "post"]
+STAGES = ["geometry", "vertex", "fragment", "shadow", "light", "taa", "post"]
 COMPARED_STAGES = [*STAGES, "undisturbed", "compare"]
 
 
-def with_taa(text):
-    """The text with temporal anti-aliasing: a jittered camera, and the stage taa between light and post."""
-    post = 'name = "post"\nrun = "carousel-post"\ninputs = ["light"]\n'
-    assert post in text and "[parameters]\n" in text
-    taa = 'name = "taa"\nrun = "carousel-taa"\ninputs = ["light", "fragment"]\n\n[[stage]]\n'
-    return text.replace("[parameters]\n", "[parameters]\njitter = 1.0\n").replace(post, taa + post.replace("light", "taa") + "smooth_edges = false\n")
+def without_taa(text):
+    """The text without temporal anti-aliasing: each picture depends on its own frame alone."""
+    taa = text[text.index('[[stage]]\nname = "taa"'):text.index('[[stage]]\nname = "post"')]
+    for part, other in ((taa, ""), ('inputs = ["taa"]', 'inputs = ["light"]'), ("jitter = 1.0", "jitter = 0.0"), ("motion = true", "motion = false"),
+                        ("smooth_edges = false", "smooth_edges = true")):
+        assert text.count(part) == 1, part
+        text = text.replace(part, other)
+    return text
 
 
 def compared(text, recording, displays=("compare",)):
