@@ -431,7 +431,7 @@ struct three_states {
     void damage(u32 link, u64 number) { damaged.insert({link, slot_of(link, number)}); }
     kept_frames rebuild(u64 first = 1) {
         kept_frames kept = ring::find_kept_frames(
-            *old.c, *fresh.c, {first, 10, {0, 0, first}, {}},
+            *old.c, *fresh.c, {first, 10, {0, 0, first, first}, {}},
             [&](u32 link, u32 slot) -> std::optional<device::status_word> {
                 if (damaged.contains({link, slot})) return std::nullopt;
                 const shm::frame_header& h = old.c->frames[link].header[slot];
@@ -488,6 +488,18 @@ TEST_CASE("a frame whose state is gone is lost alone, and the states after it co
     const kept_frames kept = run.rebuild();
     CHECK(kept.done_below == std::vector<u64>{3, 2, 1});
     CHECK(kept.lost() == std::vector<u64>{1});
+}
+
+TEST_CASE("a frame that a stage with a state can't repeat is lost to its other reader as well") {
+    ring::plan p = three_states::plan();
+    p.stages.push_back({"other", {0}, false, 1, 1});
+    three_states run(p);
+    ring::link_ref(*run.old.c, three_states::states).sweep();
+    REQUIRE(run.slot_of(three_states::states, 0) == shm::none);
+    run.damage(0, 1);
+    const kept_frames kept = run.rebuild();
+    CHECK(kept.lost() == std::vector<u64>{1});
+    CHECK(kept.done_below[0] == 3);
 }
 
 TEST_CASE("no frame enters if no state is in memory from which a stage could continue") {

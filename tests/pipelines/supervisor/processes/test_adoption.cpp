@@ -329,6 +329,33 @@ TEST_CASE("a promotion cut between its two steps is completed with the dead owne
     b.check_words_free();
 }
 
+TEST_CASE("a promotion cut between its two steps gives the words to a fresh process if its standby is dead") {
+    restored_block b;
+    b.setup.stages[0].spec.standby = true;
+    b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
+    b.enter(5, {static_cast<u32>(dead_pid()), 0, 0, entry_state::standby}, 1);
+    b.c().seat[0].current.store(ring::seat_word{2, 5}.pack());
+    for (u32 k = 0; k < b.c().seat[0].jobs; ++k) b.set_job(k, 5, 1, job_state::open);
+    b.adopt();
+    supervise_seats(*b.table, 1);
+    CHECK(b.current().epoch == 3);  // no process has 2
+    CHECK(b.first().successor.epoch == 3);
+    CHECK(b.first().start_wanted);
+    b.check_words_free();
+}
+
+TEST_CASE("a stage that was being taken down when its supervisor died is down after its end") {
+    restored_block b;
+    b.adopt();
+    nlohmann::json state = state_json(*b.table);
+    state["seats"][0]["state"] = static_cast<int>(seat_state::stopping);
+    state["seats"][0]["start_wanted"] = false;
+    (void)ring::appoint(b.c(), 0);  // of its successor, when its own words were revoked
+    b.adopt(state);
+    CHECK(b.first().machine.state() == seat_state::down);
+    CHECK_FALSE(b.first().start_wanted);
+}
+
 TEST_CASE("the CPU time of a process that was fenced after the last state file is counted exactly once") {
     restored_block b;
     b.adopt();
