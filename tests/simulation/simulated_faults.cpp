@@ -31,7 +31,8 @@ void simulated_history::next_fault() {
 
 simulated_fault simulated_history::any_fault() {
     const auto any = static_cast<simulated_fault>(machine_.below(simulated_faults));
-    if (machine_.below(3) != 0) return any;
+    if (machine_.below(3) != 0 && !(options_.takes_over && takes_over_)) return any;
+    if (options_.takes_over && machine_.below(3) == 0) return any;
     if (takes_over_) return simulated_fault::kill_supervisor;
     for (const stage_setup& st : setup_.stages) {
         if (st.spec.optional) return simulated_fault::fail;
@@ -122,8 +123,7 @@ void simulated_history::begin_fault(simulated_fault f) {
             send_order(run::seat_order::restart, s->label);
             break;
         case down:
-            send_order(run::seat_order::down, s->label);
-            machine_.after(span, [this, label = s->label] { send_order(run::seat_order::up, label); });
+            take_down(s->label, span);
             break;
         case kill_command:
             send(run::kill_request{s->label, machine_.below(2) == 0 ? SIGKILL : SIGSEGV});
@@ -152,24 +152,60 @@ void simulated_history::begin_fault(simulated_fault f) {
             run_.link->lose(span);
             break;
         case kill_supervisor:
-            switch (machine_.below(3)) {
-                case 0:
-                    machine_.kill(*supervisor_);
-                    break;
-                case 1:
-                    supervisor_->dies_in = 1 + static_cast<u32>(machine_.below(30));
-                    break;
-                default:  // rare ones as well
-                    constexpr u64 points = static_cast<u64>(crash_point::seat_named) -
-                                           static_cast<u64>(crash_point::entry_prepared) + 1;
-                    supervisor_->dies_at = name_of(static_cast<crash_point>(
-                        static_cast<u64>(crash_point::entry_prepared) + machine_.below(points)));
-            }
+            end_supervisor(span);
             break;
     }
 }
 
+void simulated_history::take_down(const std::string& label, u64 span) {
+    send_order(run::seat_order::down, label);
+    ordered_down_.emplace(label, false);
+    machine_.after(span, [this, label] { send_order(run::seat_order::up, label); });
+}
+
+void simulated_history::end_supervisor(u64 span) {
+    switch (machine_.below(options_.takes_over ? 5 : 3)) {
+        case 0:
+            machine_.kill(*supervisor_);
+            break;
+        case 1:
+            supervisor_->dies_in = 1 + static_cast<u32>(machine_.below(30));
+            break;
+        case 2: {  // rare ones as well
+            constexpr u64 points =
+                static_cast<u64>(crash_point::seat_named) - static_cast<u64>(crash_point::entry_prepared) + 1;
+            supervisor_->dies_at = name_of(static_cast<crash_point>(
+                static_cast<u64>(crash_point::entry_prepared) + machine_.below(points)));
+            break;
+        }
+        default:
+            kill_at_retirement(span);
+    }
+}
+
+void simulated_history::kill_at_retirement(u64 span) {
+    using enum crash_point;
+    for (const auto& s : engine_->seats().seats) {
+        if (!s->now || !s->standby || !s->standby->standing_by || machine_.below(2) == 0) continue;
+        simulated_process* const holder = machine_.find(s->now->pid);
+        if (holder == nullptr || holder->exiting) continue;
+        supervisor_->dies_at = name_of(seat_named);
+        dies_with_supervisor_ = machine_.below(2) == 0 ? s->standby->pid : 0;
+        (void)machine_.signal(*holder, SIGKILL);
+        return;
+    }
+    constexpr crash_point points[] = {entry_appointed, entry_doomed,    words_revoked, death_judged,
+                                      entry_fenced,    words_reclaimed, seat_named};
+    supervisor_->dies_at = name_of(points[machine_.below(std::size(points))]);
+    const std::string label = any_seat().label;
+    if (machine_.below(2) == 0)
+        take_down(label, span);
+    else
+        send_order(run::seat_order::restart, label);
+}
+
 void simulated_history::send_order(run::seat_order order, const std::string& label) {
+    if (order == run::seat_order::up || order == run::seat_order::restart) ordered_down_.erase(label);
     send(run::seat_request{order, label});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // One simulated run (simulated_run.hpp): its supervisors, its faults and its oracles.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -41,6 +42,8 @@ private:
     /// As run_once() (engine/run.cpp): the folder's lock first, then the run that it finds.
     void supervise(fiber& self, bool first);
     void supervisor_died(const fiber& f);
+    /// Called when a supervisor has died.
+    void note_left_processes();
 
     /// Adds the lines that the supervisor has printed since the last call to the trace.
     void note_log();
@@ -64,6 +67,11 @@ private:
     static simulated_stage& stage(simulated_process& p);
 
     void begin_fault(simulated_fault f);
+    /// `carousel down` of the seat, and `carousel up` after `span`.
+    void take_down(const std::string& label, u64 span);
+    void end_supervisor(u64 span);
+    /// The supervisor dies at a step of the end of a process that it replaces, or takes down.
+    void kill_at_retirement(u64 span);
 
     void send_order(run::seat_order order, const std::string& label);
 
@@ -84,9 +92,13 @@ private:
     void notice_absences();
     /// Frames pass by an optional stage that has failed. It is brought up again when its processes can start.
     void notice_failures();
+    /// A stage that a command has taken down remains down, also if the supervisor dies.
+    void notice_downs();
     /// After a rebuild a sink gets the frames that its ledger lacks: again, if it was ahead of what the rings
     /// hold.
     void notice_rebuild();
+    /// Called if a supervisor reports that the processes which it has adopted have lost the memory.
+    void judge_lost_memory();
 
     void check_words(const shm::control_block& c, const run_outcome& o);
 
@@ -114,6 +126,11 @@ private:
     fiber* supervisor_ = nullptr;  ///< the one that holds the lock, or held it last
     engine* engine_ = nullptr;
     bool takes_over_ = false, lost_ = false;
+    i32 dies_with_supervisor_ = 0;              ///< pid of a standby; 0: none
+    std::optional<u64> faults_when_all_lived_;  ///< the faults until the last death of a supervisor, if each
+                                                ///< of its seats had a process that had delivered frames
+    std::vector<i32> left_by_supervisor_;       ///< these processes
+    std::map<std::string, bool> ordered_down_;  ///< seats that are to be down; true: each was seen down
     std::optional<run_outcome> outcome_;
     u64 faults_end_ns_ = 0, seen_commits_ = 0, moved_ns_ = 0, rebuilds_ = 0;
     bool reported_ = false;

@@ -43,6 +43,7 @@ void simulated_history::watch() {
     }
     notice_rebuild();
     notice_failures();
+    notice_downs();
     machine_.after(50 * ns_per_ms, [this] { watch(); });
 }
 
@@ -67,6 +68,31 @@ void simulated_history::notice_failures() {
         ++result_.returns;
         send_order(run::seat_order::up, s->label);
     }
+}
+
+void simulated_history::notice_downs() {
+    if (engine_ == nullptr) return;
+    for (const auto& s : engine_->seats().seats) {
+        const auto at = ordered_down_.find(s->label);
+        if (at == ordered_down_.end()) continue;
+        const seat_state state = s->machine.state();
+        if (at->second && (state == seat_state::starting || state == seat_state::running)) {
+            run_.violated("up without a command: " + s->label + " is " + name_of(state));
+            ordered_down_.erase(at);
+        } else {
+            at->second = at->second || state == seat_state::down;
+        }
+    }
+}
+
+void simulated_history::judge_lost_memory() {
+    if (faults_when_all_lived_ != result_.faults) return;
+    // A process that has ended by itself had processed the last frame.
+    const bool lived = std::all_of(left_by_supervisor_.begin(), left_by_supervisor_.end(), [this](i32 pid) {
+        const simulated_process* const p = machine_.find(pid);
+        return !p->exiting || p->signal != 0 || p->exit_code != 0;
+    });
+    if (lived) run_.violated("memory is lost, although each process has returned it");
 }
 
 void simulated_history::notice_rebuild() {

@@ -42,7 +42,8 @@ simulated_history::simulated_history(const simulated_run_options& o) : options_(
     const bool ports = std::any_of(setup_.stages.begin(), setup_.stages.end(),
                                    [](const stage_setup& st) { return st.spec.is_port(); });
     // What is received without release = "durable" is lost with the last process.
-    takes_over_ = machine_.below(3) == 0 && !ports && !(run_.link && !run_.link->is_durable());
+    takes_over_ =
+        (machine_.below(3) == 0 || o.takes_over) && !ports && !(run_.link && !run_.link->is_durable());
     machine_.supervisors_may_die = takes_over_;
     machine_.died = [this](fiber& f, const std::string&) { supervisor_died(f); };
     machine_.load = [this](simulated_process& p, const std::vector<std::string>& environment) {
@@ -72,6 +73,8 @@ void simulated_history::run_all() {
         if (st.spec.is_port())
             machine_.after(machine_.below(ns_per_s), [this, name = st.spec.name] { open_port(name); });
     machine_.at(faults_end_ns_, [this] { give_back_everything(); });
+    if (options_.takes_over && takes_over_ && machine_.below(4) == 0)  // while it starts the first processes
+        supervisor_->dies_in = 1 + static_cast<u32>(machine_.below(20));
     if (takes_over_)
         set_crash_hook([this](crash_point point) { machine_.reach(std::string(name_of(point))); });
     if (!machine_.run([this] { return is_over(); }, machine_.now() + longest_run_ns))
@@ -149,8 +152,22 @@ void simulated_history::supervise(fiber& self, bool first) {
     outcome_ = o;
 }
 
+void simulated_history::note_left_processes() {
+    faults_when_all_lived_.reset();
+    left_by_supervisor_.clear();
+    if (simulated_process* const p = machine_.find(std::exchange(dies_with_supervisor_, 0)); p != nullptr)
+        (void)machine_.signal(*p, SIGKILL);
+    if (engine_ == nullptr) return;
+    for (const auto& s : engine_->seats().seats)
+        if (simulated_process* const p = s->now ? machine_.find(s->now->pid) : nullptr;
+            p != nullptr && !p->exiting && stage(*p).has_committed())
+            left_by_supervisor_.push_back(p->pid);
+    if (left_by_supervisor_.size() == engine_->seats().seats.size()) faults_when_all_lived_ = result_.faults;
+}
+
 void simulated_history::supervisor_died(const fiber& f) {
     if (&f != supervisor_) return;  // one that waits for the lock
+    note_left_processes();
     if (engine_ != nullptr) {
         notice_absences();
         // what the kernel unmaps; the rest of its heap is leaked
@@ -168,10 +185,12 @@ void simulated_history::note_log() {
     while (printed_ && (got = ::pread(printed_.get(), text, sizeof text, printed_to_)) > 0) {
         printed_to_ += got;
         for (ssize_t k = 0; k < got; ++k) {
-            if (text[k] != '\n')
+            if (text[k] != '\n') {
                 log_line_ += text[k];
-            else
-                machine_.note("log: " + std::exchange(log_line_, ""));
+                continue;
+            }
+            if (log_line_.find("memory of its rings was lost") != std::string::npos) judge_lost_memory();
+            machine_.note("log: " + std::exchange(log_line_, ""));
         }
     }
 }

@@ -47,6 +47,9 @@ struct simulated_run_options {
     u64 seed = 1;
     /// bit k: faults of kind k may happen
     u32 faults = (1U << simulated_faults) - 1;
+    /// The supervisor may die in every plan that another one can take over, and two of three faults are its
+    /// death.
+    bool takes_over = false;
 };
 
 struct simulated_run_result {

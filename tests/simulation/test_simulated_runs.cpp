@@ -15,12 +15,12 @@ using namespace carousel;
 using namespace carousel::test;
 
 /// Seeds from CAROUSEL_TEST_SEED on; a failure prints its seed and the end of its trace.
-void check_seeds(u64 first, u64 count) {
+void check_seeds(u64 first, u64 count, bool takes_over = false) {
     constexpr u32 most_failures = 3;  // a run that does not end takes seconds
     simulated_run_result sum;
     u32 failures = 0;
     for (u64 seed = first; seed < first + count && failures < most_failures; ++seed) {
-        const simulated_run_result r = simulate_run({seed});
+        const simulated_run_result r = simulate_run({.seed = seed, .takes_over = takes_over});
         if (!r.violations.empty()) {
             ++failures;
             FAIL_CHECK("seed " << seed << ": " << r.text(from_environment("CAROUSEL_TEST_LINES", 40)));
@@ -78,6 +78,10 @@ TEST_CASE("simulated runs that once failed lose, repeat, tear and leak nothing a
         const simulated_run_result r = simulate_run({seed});
         if (!r.violations.empty()) FAIL_CHECK("seed " << seed << ": " << r.text());
     }
+}
+
+TEST_CASE("simulated runs whose supervisors die at any step are completed by the next ones") {
+    check_seeds(seed_or(1), scaled(24), true);
 }
 
 TEST_CASE("a seed has the same trace in each simulated run, also next to another process's run") {
