@@ -24,8 +24,8 @@ using telemetry::wait_reason;
 
 /// Timeout for sampled inputs that are saved with a dead letter.
 constexpr u64 dead_letter_timeout_ns = 300 * ns_per_ms;
-/// Longer than the processes of an MPS domain take to end.
-constexpr u64 quiet_after_takeover_ns = 500 * ns_per_ms;
+/// Longer than the processes of an MPS domain take to end, and new standbys to make their contexts.
+constexpr u64 quiet_after_takeover_ns = 2 * ns_per_s;
 
 bool wants_pool(const runtime& r, const stage& s) { return r.finish_threads() != 1 && s.commits_on_host(); }
 depth_rule rule_of(const runtime& r, const stage& s) {

@@ -36,6 +36,7 @@ FAKE = os.path.join(HERE, "..", "pipelines", "supervisor", "mps", "fake_mps", "n
 STAGES = ("geometry", "vertex", "fragment", "display")
 PAUSE_S = 1.0   # after each death
 AT_DEATH_MS = 20
+LONG_MS = 400   # a pause without a takeover by standbys
 AIMS_MS = {"kill": 5, "all": 10, "fault": 160}   # medians, on an H100 or H200; 145 ms of a fault are the driver's
 JOINT = ("kill", "all", "carousel", "server", "endless")   # ways after which every stage's standby must take over
 DIES_AT = 1600   # 8 s at 200 frames per second, so that all standbys are ready
@@ -213,6 +214,8 @@ def times(a):
         try:
             pauses, later = zip(*[run.round(way, STAGES[k % len(STAGES)]) for k in range(a.rounds)])
             report, whole = run.end()
+            if a.verbose and max(pauses) > LONG_MS:
+                print(run.log_text()[-8000:], report["standby_missed"], flush=True)
         except BaseException:
             print(run.log_text()[-4000:])
             raise
@@ -318,7 +321,7 @@ def main():
     p.add_argument("--triangles", type=int, default=100000)
     p.add_argument("--against", type=os.path.abspath), p.add_argument("--bench-rounds", type=int, default=5)
     p.add_argument("--seed", type=int, default=60), p.add_argument("--endless-rounds", type=int, default=3)
-    p.add_argument("--verbose", action="store_true", help="print each pause of each death")
+    p.add_argument("--verbose", action="store_true", help="print each pause of each death, and the log of a run with a long one")
     a = p.parse_args()
     require_gpu(a.device)
     a.carousel, a.environment = os.path.join(a.programs, "carousel"), {}
