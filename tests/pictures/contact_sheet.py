@@ -11,10 +11,12 @@ the pictures of the others are then in --work, and only NAME.json is written her
 @khronosgroup/gltf-viewer (1.1.0). Takes numpy, ffmpeg; the references also f3d (1.3.1), xvfb-run and Chromium.
 
 All three have the same light (the sky of Carousel, no sun), the same direction of the camera and no tone map. A picture is cut to the
-model, scaled to 96 x 96 pixels and put on grey, because each viewer has its own background and fits the view in its own way. The
-threshold of foreign models is the FLIP that 90 % of the files have between f3d and the Khronos renderer: those two differ as much. A file
-beyond it, or one that only the others show, must be known with its reason: `compare` fails with a list of the others. A feature has its
-own limit, which the picture must keep and the picture of the same model without the feature must exceed."""
+model, scaled to 96 x 96 pixels and put on grey, because each viewer has its own background and fits the view in its own way. The limit of
+a foreign model that the Khronos renderer shows is that of features with light (feature_models.py). The limit of one that only f3d shows
+is the FLIP that 90 % of the files have between these two, because f3d 1.3.1 mirrors the sky upside down in reflections and draws OBJ and
+PLY files without their materials and colours, or ends by a signal. A file beyond it, or one that only the others show, must be known with
+its reason: `compare` fails with a list of the others. A feature has its own limit, which the picture must keep and the picture of the
+same model without the feature must exceed."""
 import argparse
 import concurrent.futures
 import json
@@ -112,11 +114,11 @@ def references(a):
     names = models_in(models)
     table, tiles = table_of(reference_pictures(a, models, {name: (name, {}) for name in names}), names)
     both = [row["flip"] for row in table.values() if "flip" in row]
-    threshold = a.threshold or round(float(np.quantile(both, 0.9)), 4)
+    limits = {"khronos": a.limit or feature_models.LIGHT, "f3d": round(float(np.quantile(both, 0.9)), 4) if both else None}
     flip.write(a.atlas, atlas_of(tiles), *LOSSLESS)
-    result = {"threshold": threshold, "files_of_both": len(both), "known": {}, "models": table}
+    result = {"limits": limits, "files_of_both": len(both), "known": {}, "models": table}
     write_table(a.table, result)
-    print(f"{len(tiles)} pictures; threshold {threshold}; {len(both)} files of both viewers")
+    print(f"{len(tiles)} pictures; limits {limits}; {len(both)} files of both viewers")
 
 
 def how_shown(feature):
@@ -190,7 +192,7 @@ def features(a):
 
 def compare(a):
     table = read_table(a.table)
-    tile_of, rows, found, unknown, nearer = tiles_of(a.atlas), [], {}, [], []
+    tile_of, rows, found, unknown, nearer, within = tiles_of(a.atlas), [], {}, [], [], []
     models = os.path.abspath(a.models)
     with tempfile.TemporaryDirectory(prefix="carousel-sheet-") as folder:
         made = own_tiles(a, folder, {name: (os.path.join(models, name), {}) for name in table["models"]})
@@ -206,7 +208,9 @@ def compare(a):
             text = "refused" if tile is None else "only here" if best is None else f"{value:.3f}"
         if value is not None and "flip" in row:
             nearer.append(value < row["flip"])
-        if (value is not None and value > table["threshold"]) or text == "refused":
+        if value is not None:
+            within.append(value <= table["limits"]["f3d" if khronos is None else "khronos"])
+        if text == "refused" or (value is not None and not within[-1]):
             found[model] = own if tile is None else value
             if model not in table["known"]:
                 unknown.append(model)
@@ -214,8 +218,8 @@ def compare(a):
         row["carousel"] = own if tile is None else value
         print(f"{text:>14}  {model}{'  ' + own if tile is None else ''}")
     values = [float(text) for _, _, text in rows if text[:2] in ("0.", "1.")]
-    print(f"{len(rows)} files, {len(values)} compared: median FLIP {np.median(values):.3f}, {sum(v <= table['threshold'] for v in values)} within the "
-          f"threshold {table['threshold']}; {len(found)} beyond it or refused, {len(unknown)} of them not known; "
+    print(f"{len(rows)} files, {len(values)} compared: median FLIP {np.median(values):.3f}, {sum(within)} within the "
+          f"limits {table['limits']}; {len(found)} beyond them or refused, {len(unknown)} of them not known; "
           f"nearer to the Khronos renderer than f3d is: {sum(nearer)} of {len(nearer)}")
     if a.sheet:
         sheet(a.sheet, [row for row in rows if row[2] != "shown by none"])
@@ -238,7 +242,7 @@ def main():
     parser.add_argument("--khronos", help="folder of the npm package")
     parser.add_argument("--work", help="folder of the whole pictures of the others, which are not made again [the table's name]")
     parser.add_argument("--sheet", help="the contact sheet, a .webp file")
-    parser.add_argument("--threshold", type=float, help="of the references [the FLIP that 90 %% of the files have between the others]")
+    parser.add_argument("--limit", type=float, help="of the files that the Khronos renderer shows [that of features with light]")
     parser.add_argument("--without-f3d", action="store_true")
     parser.add_argument("--jobs", type=int, default=2, help="pictures that are made at the same time [2]")
     a = parser.parse_args()
