@@ -5,7 +5,7 @@ import carousel.testing
 import numpy
 
 from balls import balls, places
-from tracker import MOST, NUMBER, X, Y, find_objects, tracker
+from tracker import MOST, NUMBER, X, Y, _find_objects, tracker
 
 WIDTH, HEIGHT, COUNT, RADIUS = 320, 180, 4, 9.0
 
@@ -17,7 +17,7 @@ class Tracker(unittest.TestCase):
         return picture
 
     def test_objects_are_found_where_the_balls_are(self):
-        found = find_objects(self.picture(0))
+        found = _find_objects(self.picture(0))
         self.assertEqual(len(found), COUNT)
         for place in places(0, COUNT, WIDTH, HEIGHT, RADIUS):
             self.assertLess(numpy.hypot(*(found - place).T).min(), 1.5)

@@ -7,7 +7,7 @@ MOST = 16                                    # tracks at once
 NUMBER, X, Y, STEP_X, STEP_Y, MISSED = range(6)   # columns of a track; number 0: the row is free
 
 
-def find_objects(picture, block=4, threshold=70):
+def _find_objects(picture, block=4, threshold=70):
     """Returns the centres of the bright objects: f64[n][2]. Blocks that touch, also at a corner, are one object."""
     height, width = (side // block * block for side in picture.shape[:2])
     bright = picture[:height, :width, :3].max(2) > threshold
@@ -26,7 +26,7 @@ def find_objects(picture, block=4, threshold=70):
     return centres[pixels >= block * block]
 
 
-def follow(before, last_number, found, reach, patience):
+def _next_tracks(before, last_number, found, reach, patience):
     """Returns the tracks after this frame, and the last number that was given. A track moves on as it did; the object
     nearest to that place is its object. A track without one keeps its way for `patience` frames: it may be hidden."""
     tracks = before.copy()
@@ -57,7 +57,7 @@ def follow(before, last_number, found, reach, patience):
 def tracker(frame, color, out, tracks, out_tracks, numbers, out_numbers, *, reach: float = 40.0, patience: int = 20):
     """Draws a cross for each object, in a colour of its track's number."""
     picture = numpy.asarray(color)
-    after, last_number = follow(numpy.asarray(tracks), int(numpy.asarray(numbers)[0]), find_objects(picture), reach, patience)
+    after, last_number = _next_tracks(numpy.asarray(tracks), int(numpy.asarray(numbers)[0]), _find_objects(picture), reach, patience)
     numpy.asarray(out_tracks)[:], numpy.asarray(out_numbers)[0] = after, last_number
     drawn = numpy.asarray(out)
     numpy.copyto(drawn, picture)
