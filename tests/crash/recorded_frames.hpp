@@ -13,22 +13,27 @@
 namespace carousel::test {
 
 struct recorded_frames {
-    bool ended = false;                      ///< the file has its index
-    std::vector<stages::frame_facts> facts;  ///< of its first ring, in the file's order
+    bool ended = false;                         ///< the file has its index
+    std::vector<stages::frame_facts> facts;     ///< of its first ring, in the file's order
+    std::vector<std::vector<std::byte>> slots;  ///< the frames themselves, if they were requested
 };
 
-inline recorded_frames read_recording(const std::string& path) {
+inline recorded_frames read_recording(const std::string& path, bool with_slots = false) {
     const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     REQUIRE(fd);
     const auto about = stages::recording_from(stages::mcap::read_front(fd.get()).front, path);
     const stages::mcap::contents units = stages::mcap::scan(fd.get());
-    recorded_frames found{units.ended, {}};
+    recorded_frames found{units.ended, {}, {}};
+    ring::frame_format format = about.rings.front().format;
+    const u64 slot_bytes = format.lay_out();
     stages::mcap::buffer packed, records;
     for (const stages::mcap::chunk_entry& unit : units.chunks) {
         stages::mcap::read_chunk(fd.get(), unit, packed, records);
         for (const stages::mcap::message& m : stages::mcap::read_messages(records)) {
             if (m.channel != 1) continue;
-            found.facts.push_back(stages::take_frame(m.data, about.rings.front().format, nullptr));
+            if (with_slots) found.slots.emplace_back(slot_bytes);
+            std::byte* const slot = with_slots ? found.slots.back().data() : nullptr;
+            found.facts.push_back(stages::take_frame(m.data, format, slot));
         }
     }
     return found;

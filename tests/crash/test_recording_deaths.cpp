@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
@@ -116,4 +117,31 @@ TEST_CASE("killing all processes of a recording run leaves a file complete up to
         CHECK_THAT(run.log(), contains("wiped.mcap already exists: remove it, or record into another file"));
         CHECK(read_recording(run.path("wiped.mcap")).facts.size() == on_disk.facts.size());
     }
+}
+
+TEST_CASE("the recorded states of a stage that is killed are those of an undisturbed run") {
+    const auto recorded = [](const std::string& name, u32 kills) {
+        run_fixture run;
+        run.start(run.pipeline(name, number_pipeline(name, "fps = 200\n", "state = true\n") +
+                                         "[link.middle.state]\nrecord = true\n"),
+                  {"--frames", "200"});
+        REQUIRE(run.wait_running());
+        i32 last = 0;
+        for (u32 k = 0; k < kills; ++k)
+            REQUIRE(run.wait_until([&] {
+                const i32 pid = run.pid_of("middle");
+                return pid > 0 && std::exchange(last, pid) != pid && ::kill(pid, SIGKILL) == 0;
+            }));
+        CHECK(run.wait() == 0);
+        INFO(run.log());
+        check_undamaged(run.report());
+        CHECK(run.report()["restarts"] == kills);
+        const recorded_frames on_disk = read_recording(run.path(name + ".mcap"), true);
+        CHECK(is_whole(on_disk));
+        return on_disk.slots;
+    };
+    const auto calm = recorded("calm", 0);
+    REQUIRE(calm.size() == 200);
+    CHECK(calm.front() != calm.back());
+    CHECK((recorded("killed", 3) == calm));
 }
