@@ -2,8 +2,8 @@
 torn or repeated changes all numbers that follow.
 
   kills   source and middle are killed, in time slices and under MPS, with and without graphs: the hash of a run on the CPU
-  checkpoints   a rebuild, and then the death of all processes: the states continue from memory and from a checkpoint,
-          with the hashes of a run on the CPU; time per frame with a checkpoint every 10 frames
+  checkpoints   a rebuild, then the death of all processes, then a stop: the states continue from memory and from
+          checkpoints, with the hashes of a run on the CPU; time per frame with a checkpoint every 10 frames
   time    time per frame with the state, and with memory of the stage's own instead (a ring of states may cost 3 % more):
           two own buffers stay in the device's cache; sixteen have the traffic of a ring
 
@@ -130,15 +130,23 @@ class Runs:
             os.kill(row["pid"], signal.SIGKILL)
         # Otherwise the next supervisor would take over a run whose stages are about to end.
         wait_for("the end of the stages", lambda: not any(os.path.exists(f"/proc/{row['pid']}/exe") for row in rows), 30)
-        first = self.newest_checkpoint()
+        before, options = self.newest_checkpoint(), ("--fresh", "--first", "checkpoint")
+        run = self.start("carousel-test-device", keys, "sink = true", "process", options, every)
+        try:
+            wait_for("frames after the checkpoint", lambda: self.frames() > before + 20, 60)
+        finally:
+            run.send_signal(signal.SIGINT)
+        first = self.finish(run)["frames"]
+        if self.newest_checkpoint() != first:
+            sys.exit(f"the run was stopped at frame {first}, and its newest checkpoint is for {self.newest_checkpoint()}")
         frames = str(first + 300)
-        options = ("--fresh", "--first", "checkpoint", "--frames", frames)
+        options = (*options, "--frames", frames)
         report = self.finish(self.start("carousel-test-device", keys, "sink = true", "process", options, every))
         found = hashes(report, first)
         expected = hashes(self.finish(self.start("carousel-test-number", "state = true", "sink = true", "process",
                                                  ("--device", "cpu", "--frames", frames))), first)
         right = found == expected and len(found) == 300 and report["first"] == first and not report["state_lost_at"]
-        print(f"checkpoint for frame {first}, after a rebuild and the death of all processes: {'whole' if right else 'DIFFERS'}", flush=True)
+        print(f"checkpoint for frame {first}, after a rebuild, the death of all processes and a stop: {'whole' if right else 'DIFFERS'}", flush=True)
         if not right:
             sys.exit(f"{len(found)} and {len(expected)} hashes, from {report['first']}, states lost at {report['state_lost_at']}")
         with_files = self.frame_time_ms(words, 0, 2, 'checkpoint_every = 10\ncheckpoint_to = "kept"\n')
