@@ -168,6 +168,13 @@ bool link_end::begins_at_checkpoint(u64 first) const {
     }
 }
 
+link_figures::link_figures(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {
+    const json before = read_json_file(path_);
+    std::string of;
+    if (before.is_object() && read_member(before, "run", of) && of == run_)
+        (void)read_member(before, "durable", durable_);
+}
+
 void link_figures::update(bool up, const std::optional<clock_relation>& clock, u64 now, bool force) {
     if (up && !was_up_) ++connections_;
     was_up_ = up;

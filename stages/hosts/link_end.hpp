@@ -86,14 +86,18 @@ struct link_end {
 
 class link_figures {
 public:
-    link_figures(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {}
+    /// What a predecessor has written of the sender holds until a sender is connected.
+    link_figures(std::string path, std::string run);
 
     /// To be called after each change. Writes the file at most once per second, or immediately if `force` is
     /// set. A failed write is ignored.
     void update(bool up, const std::optional<clock_relation>& clock, u64 now, bool force = false);
     /// Called by a receiving end: `how` is true if the sender keeps its frames until the sinks on this host
-    /// have them.
-    void sent_durably(bool how) noexcept { durable_ = how; }
+    /// have them. The next update() writes a change at once, because a rebuild depends on it.
+    void sent_durably(bool how) noexcept {
+        if (how != durable_) written_ns_ = 0;
+        durable_ = how;
+    }
     void crossed(u64 bytes, u64 packed_bytes) noexcept {
         ++frames_, bytes_ += bytes, packed_ += packed_bytes;
     }

@@ -183,7 +183,7 @@ void receiver_link::run() {
                 todo = side_.step(now_ns());
                 proven = side_.proven();
                 due = side_.next_due();
-                figures_.sent_durably(side_.wants_durable());
+                if (side_.up()) figures_.sent_durably(side_.wants_durable());
                 figures_.update(side_.up(), side_.clock(now_ns()), now_ns());
                 if (const std::string log_line = side_.log_line(); !log_line.empty())
                     log::info("{}", log_line);
