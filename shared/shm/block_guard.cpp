@@ -58,8 +58,8 @@ namespace {
 
 constexpr std::size_t most_ranges = 128;
 
-// Written once by guard_block(), before it stores `block` and `closes` (release); after that it is only read,
-// also by signal handlers.
+// Written by guard_block(), before it stores `block` and `closes` (release); after that it is only read, also
+// by signal handlers, until forget_block().
 std::array<page_range, most_ranges> own_ranges;
 std::size_t ranges = 0;
 int key = -1;
@@ -112,7 +112,9 @@ const probe& probed() noexcept {
 }
 
 bool take_key(control_block& c) {
-    key = ::pkey_alloc(0, PKEY_DISABLE_WRITE);  // closed to this thread and to threads that it creates later
+    // closed to this thread and to threads that it creates later
+    static const int first = ::pkey_alloc(0, PKEY_DISABLE_WRITE);
+    key = first;
     if (key < 0) return false;
     for (std::size_t k = 0; k < ranges; ++k)
         if (::pkey_mprotect(at(c, own_ranges[k].from), own_ranges[k].bytes, PROT_READ | PROT_WRITE, key) != 0)
@@ -175,6 +177,13 @@ block_guard guard_block(control_block& c, std::span<const page_range> own, block
     if (is == block_guard::emulated) emulate(PROT_READ);
     guard_state::closes.store(is != block_guard::pages, std::memory_order_release);
     return is;
+}
+
+void forget_block() noexcept {
+    guard_state::closes.store(false, std::memory_order_release);
+    how.store(block_guard::off, std::memory_order_release);
+    block.store(nullptr, std::memory_order_release);
+    ranges = 0;
 }
 
 bool is_closed(u64 offset) noexcept {

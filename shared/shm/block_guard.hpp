@@ -42,9 +42,12 @@ struct page_range {
 };
 
 /// Makes the block read-only except for the ranges in `own`. If `wanted` is keys and the CPU or the kernel
-/// has no keys, the guard is pages. Returns the guard that is in effect. Called once per process. Throws
-/// shm_error.
+/// has no keys, the guard is pages. Returns the guard that is in effect. One block per process at a time.
+/// Throws shm_error.
 block_guard guard_block(control_block& c, std::span<const page_range> own, block_guard wanted);
+/// To be called before the guarded block is unmapped, while no thread has a block_open. The process keeps its
+/// protection key: the threads that exist have their rights to it, and would have none to a new key.
+void forget_block() noexcept;
 /// Guards any mapping of a control block, always with block_guard::pages. Used by processes that are not
 /// stages and write only a few words. Throws shm_error.
 void guard_pages(control_block& c, std::span<const page_range> own);

@@ -2,6 +2,7 @@
 // own code: by a protection key where the CPU has keys, and by its emulation everywhere. A function without
 // its block_open ends its process by SIGSEGV, and so does a plain write. Each case runs in its own child,
 // since a process guards one block once.
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <thread>
@@ -309,6 +310,33 @@ TEST_CASE("without keys a process can write to its own pages and to no others") 
     };
     CHECK(write_to(true) == went_through);
     CHECK(write_to(false) == faulted);
+}
+
+TEST_CASE("a process that forgets its block can close another one, also to threads that exist already") {
+    const auto close_twice = [](block_guard how, bool writes) {
+        return in_child([&] {
+            closed_run first;
+            first.close(how);
+            std::atomic<int> turn{0};
+            std::thread earlier;
+            closed_run second;
+            earlier = std::thread([&] {
+                while (turn.load() == 0) std::this_thread::yield();
+                frames(second);
+                if (writes) second.b.c->stage[0].counters.frames.store(1);
+            });
+            shm::forget_block();
+            need(!shm::is_closed(0) && shm::guarded_block() == nullptr);
+            second.close(how);
+            turn.store(1);
+            earlier.join();
+        });
+    };
+    for (const block_guard how : {block_guard::keys, block_guard::emulated}) {
+        if (how == block_guard::keys && !shm::has_protection_keys()) continue;
+        CHECK(close_twice(how, false) == went_through);
+        CHECK(close_twice(how, true) == faulted);
+    }
 }
 
 TEST_CASE("a thread's scopes nest, and another thread stays closed by a key") {
