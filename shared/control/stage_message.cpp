@@ -17,6 +17,11 @@ welcome_answer read_welcome(const std::string& text) {
     return a;
 }
 
+bool is_start_over(const std::string& text) {
+    return is_message_of<std::variant<start_over_message>>(
+        parse_json_or_discard(text, json_channel::message));
+}
+
 attach_message read_attach(const nlohmann::json& answer) {
     if (const verdict v = read_verdict(answer); !v.ok && v.message) throw config_error(*v.message);
     auto m = answer.get<attach_message>();

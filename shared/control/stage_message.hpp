@@ -67,6 +67,21 @@ struct back_message {
 };
 BOOST_DESCRIBE_STRUCT(back_message, (), ())
 
+/// Sent to a standby when the run is rebuilt: it detaches, reports that, and waits on the same connection for
+/// an attach_message with another entry.
+struct start_over_message {
+    static constexpr const char* type = "start_over";
+};
+BOOST_DESCRIBE_STRUCT(start_over_message, (), ())
+[[nodiscard]] bool is_start_over(const std::string& text);
+
+/// A standby has unmapped the control block and all memory of the run. No work that it has started can reach
+/// them.
+struct detached_message {
+    static constexpr const char* type = "detached";
+};
+BOOST_DESCRIBE_STRUCT(detached_message, (), ())
+
 /// A port's program has unmapped the run's memory, and keeps running.
 struct left_message {
     static constexpr const char* type = "left";
@@ -96,8 +111,8 @@ struct welcome_answer {
 /// example), both members are empty.
 [[nodiscard]] welcome_answer read_welcome(const std::string& text);
 
-// The supervisor's answer to a stage's hello: everything that the stage needs to start, with the descriptors
-// of its memory. This file describes and reads it.
+// The supervisor's answer to a stage's hello or to its detached_message: everything that the stage needs to
+// start, with the descriptors of its memory. This file describes and reads it.
 //   {ok, run_id, runtime_directory, output_directory, stage, incarnation {seat, entry, epoch}, standby,
 //    width, height, supervisor_grace_s, settings {...}, graphs, asked_device, folder, device {kind, uuid,
 //    ordinal}, inputs [{stage, format}], sampled [{stage, format, described}], outputs [{name, format}],

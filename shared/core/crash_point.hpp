@@ -34,8 +34,11 @@ enum class crash_point : u8 {
     prepared,       ///< the set-up is complete, the entry is not LIVE yet
     live,           ///< the entry is LIVE, which is not yet reported to the supervisor
     ready_reported,
-    standing_by,  ///< a standby has reported ready, and sleeps
-    took_over,    ///< a standby has become the holder of its seat, and has leased nothing yet
+    standing_by,           ///< a standby has reported ready, and sleeps
+    took_over,             ///< a standby has become the holder of its seat, and has leased nothing yet
+    start_over_requested,  ///< a standby is to start over (a rebuild), and still maps everything
+    detached,              ///< it has unmapped the memory of the run, and has not reported that
+    detach_reported,
     // a frame: lease
     job_chosen,       ///< a frame is chosen, the job word is still IDLE
     job_opened,       ///< the job word is OPEN, nothing is leased yet
@@ -76,14 +79,15 @@ enum class crash_point : u8 {
     run_over,  ///< the work of the stage object is finished, but an exit would still count as a fault
     leaving,   ///< exit is expected from now on
     // the supervisor: starting a stage, retiring a process, taking over a run
-    entry_prepared,   ///< an entry is STARTING, its seat still names the previous entry
-    entry_appointed,  ///< the seat names an entry that is not assigned to a process yet
-    stage_spawned,    ///< a process that the supervisor has not recorded is running
-    entry_doomed,     ///< the dead process's entry is DOOMED, its words are not revoked yet
-    words_revoked,    ///< no job of the dead process can commit, its frames are still leased
-    words_requeued,   ///< the dead process's frames are available again, no successor has been started yet
-    death_judged,     ///< the restart policy is applied: the successor has been started, or will be
-    entry_fenced,     ///< the end of the process is confirmed, its buffers are in quarantine
+    entry_prepared,    ///< an entry is STARTING, its seat still names the previous entry
+    entry_appointed,   ///< the seat names an entry that is not assigned to a process yet
+    stage_spawned,     ///< a process that the supervisor has not recorded is running
+    stage_reattached,  ///< a process that starts over has the answer with its new entry
+    entry_doomed,      ///< the dead process's entry is DOOMED, its words are not revoked yet
+    words_revoked,     ///< no job of the dead process can commit, its frames are still leased
+    words_requeued,    ///< the dead process's frames are available again, no successor has been started yet
+    death_judged,      ///< the restart policy is applied: the successor has been started, or will be
+    entry_fenced,      ///< the end of the process is confirmed, its buffers are in quarantine
     words_reclaimed,
     run_taken_over,     ///< dead processes are retired, no stage has reconnected yet
     stage_returned,     ///< one stage has reconnected

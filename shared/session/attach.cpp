@@ -52,6 +52,10 @@ attached introduce(int socket, run::hello_message hello, u64 patience_ns,
     if (!shm::send_message(socket, write_message(hello).dump(), descriptors))
         throw shm_error(fmt::format("connecting {} to the supervisor: {}", self, errno_text(errno)));
     crash_here(crash_point::introduced);
+    return await_answer(socket, self, patience_ns);
+}
+
+attached await_answer(int socket, const std::string& self, u64 patience_ns) {
     shm::message m;
     const shm::receive_status got = shm::receive_message(socket, m, patience_ns);
     if (got != shm::receive_status::ok)

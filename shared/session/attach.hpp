@@ -47,6 +47,10 @@ struct attached {
 [[nodiscard]] attached introduce(int socket, run::hello_message hello, u64 patience_ns,
                                  const std::vector<int>& descriptors = {});
 
+/// Waits up to `patience_ns` for the answer to a message that introduces the process `self` ("stage x").
+/// Throws as introduce().
+[[nodiscard]] attached await_answer(int socket, const std::string& self, u64 patience_ns);
+
 /// Gives a descriptor a number above the descriptors of a GPU driver: at exit, the kernel releases the files
 /// with the highest numbers first, and releasing the driver's files takes about 90 ms. On failure (a low
 /// RLIMIT_NOFILE) the descriptor is not moved, and a death is detected later.

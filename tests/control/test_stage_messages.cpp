@@ -79,6 +79,12 @@ TEST_CASE("a welcome, a refusal and an invalid answer are distinguished") {
     CHECK(read_as<run::owner_message>(write_message(run::owner_message{"id"})).run_id == "id");
     CHECK(write_message(run::ready_message{}) == json::parse(R"({"type": "ready"})"));
     CHECK(write_message(run::back_message{}) == json::parse(R"({"type": "back"})"));
+    CHECK(write_message(run::detached_message{}) == json::parse(R"({"type": "detached"})"));
+    const std::string start_over = write_message(run::start_over_message{}).dump();
+    CHECK(run::is_start_over(start_over));
+    CHECK_FALSE(run::read_welcome(start_over).refused);  // a program of an earlier version ignores it
+    for (const char* text : {"", "[]", R"({"type": 1})", R"({"ok": true})", R"({"type": "ready"})"})
+        CHECK_FALSE(run::is_start_over(text));
 }
 
 namespace {
