@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <thread>
 
 #include "control/memory_message.hpp"
@@ -13,6 +14,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "run/directory.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/process_fd.hpp"
 #include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
@@ -97,7 +99,7 @@ void take(session::attached&& from, attachment& a) {
 
 // Never destroyed, because an exit note may be written into the block after the runtime is gone.
 struct membership {
-    const shm::segment* block = nullptr;
+    std::unique_ptr<const shm::segment> block;
     shm::unique_fd folder;
 };
 
@@ -119,16 +121,34 @@ attachment attach(const attach_request& request) {
     return a;
 }
 
+attachment attach_again(shm::unique_fd socket, const std::string& stage, const std::string& directory) {
+    if (!shm::send_message(socket.get(), write_message(run::detached_message{}).dump()))
+        throw shm_error(
+            fmt::format("reporting to the supervisor that {} is detached: {}", stage, errno_text(errno)));
+    crash_here(crash_point::detach_reported);
+    attachment a;
+    a.socket = std::move(socket);
+    take(session::await_answer(a.socket.get(), "stage " + stage, accept_patience_ns), a);
+    join_folder(directory);
+    crash_here(crash_point::memory_received);
+    return a;
+}
+
 shm::control_block& join_run(const std::string& run_id) {
-    const shm::segment* joined = new shm::segment(shm::segment::join(run_id));
-    own().block = joined;
-    return joined->block();
+    own().block = std::make_unique<const shm::segment>(shm::segment::join(run_id));
+    return own().block->block();
 }
 
 void join_folder(const std::string& runtime_directory) { own().folder = shm::join_folder(runtime_directory); }
 
+void detach_from_run() noexcept {
+    shm::forget_block();
+    own().block.reset();
+    own().folder.reset();
+}
+
 void release_run() noexcept {
-    if (own().block != nullptr) own().block->release();
+    if (own().block) own().block->release();
     if (own().folder) shm::unlock(own().folder.get());
 }
 

@@ -7,6 +7,9 @@
 //   stage      -> hello (control/stage_message.hpp)
 //   supervisor -> attach with fds (control/stage_message.hpp), or a refusal
 //   stage -> ready, after it is LIVE
+//   supervisor -> start_over, to a standby at a rebuild
+//   standby -> detached, after it has unmapped everything
+//   supervisor -> attach with fds, for another entry; the process continues as a new one
 // The supervisor starts a stage with CAROUSEL_ATTACH="DIR S K E" (seat, entry, epoch) in its environment; a
 // stage started by hand takes -p NAME --stage NAME and waits up to --wait seconds.
 
@@ -69,6 +72,11 @@ struct attach_request {
 /// shm_error that names the missing object.
 [[nodiscard]] attachment attach(const attach_request& request);
 
+/// Reports on a standby's connection that the process is detached (detach_from_run()), and waits until the
+/// supervisor has an entry for it in the rebuilt run. Throws a shm_error, also if the supervisor ends.
+[[nodiscard]] attachment attach_again(shm::unique_fd socket, const std::string& stage,
+                                      const std::string& directory);
+
 // Holds a shared lock on the control block and one on the lock file of the run's folder (shm/process_fd.hpp).
 // By these locks, processes in every namespace can detect that this stage takes part in the run. A process
 // can take part in only one run.
@@ -77,6 +85,9 @@ struct attach_request {
 [[nodiscard]] shm::control_block& join_run(const std::string& run_id);
 /// Holds the lock on the folder until the process ends; does nothing if the folder has no lock file.
 void join_folder(const std::string& runtime_directory);
+/// Unmaps the control block and releases both locks. To be called when no other thread uses the block, and
+/// after remove_exit_note().
+void detach_from_run() noexcept;
 /// Releases both locks before the process ends, even if forked children of the process still exist. The
 /// process must not access the run's memory afterwards.
 void release_run() noexcept;

@@ -139,7 +139,7 @@ struct range {
     ring::wild_write_target what = ring::wild_write_target::nothing;
     u32 index = 0;
 };
-/// Each row is written once, by the thread that has claimed it.
+/// Each row is written once per run, by the thread that has claimed it.
 struct row {
     range of;
     std::atomic<bool> whole{false};  // lock-free: read in a signal handler
@@ -198,7 +198,15 @@ void install_exit_note(shm::incarnation& entry) noexcept {
     // group. This happens if the supervisor is killed after `carousel stop`. A terminal's hang-up is handled
     // by the supervisor.
     std::signal(SIGHUP, SIG_IGN);
-    std::atexit(on_exit);
+    static const int registered = std::atexit(on_exit);
+    (void)registered;
+}
+
+void remove_exit_note() noexcept {
+    own_entry.store(nullptr, std::memory_order_release);
+    segments.store(nullptr, std::memory_order_release);
+    for (row& each : rows) each.whole.store(false, std::memory_order_release);
+    taken.store(0, std::memory_order_relaxed);
 }
 
 void note_wild_write(u64 packed) noexcept {

@@ -23,6 +23,9 @@ namespace carousel::stages {
 /// the handler also stores the target of the write. A note is also stored when the stage's own code calls
 /// exit(n). Ignores SIGPIPE and SIGHUP.
 void install_exit_note(shm::incarnation& entry) noexcept;
+/// To be called before the entry and all guarded memory are unmapped: no note is stored from now on, and the
+/// handlers know no guarded memory until install_exit_note() is called again.
+void remove_exit_note() noexcept;
 /// Stores the target of an out-of-bounds write by this process (ring/exit_notes.hpp). Async-signal-safe. Only
 /// the first target is kept.
 void note_wild_write(u64 packed) noexcept;
@@ -40,7 +43,7 @@ void expect_exit() noexcept;
 // addresses lie in a gap between slots. From this table the SIGSEGV handler reports the target of an access.
 // Threads: any; find_wild_write() also in a signal handler, because it reads a table of fixed size and takes
 // no lock. A row is written by the thread that claimed it, and is read only after its flag marks it as
-// complete (release). Rows are never removed: guarded memory stays mapped until the process ends.
+// complete (release). Only remove_exit_note() removes rows, because guarded memory stays mapped until then.
 
 /// Registers the memory of a ring (`slots` of `slot_bytes` each) or of an asset (slot_bytes 0), as mapped in
 /// this process. Does nothing for memory that the CPU cannot access, and for memory in which the CPU may

@@ -26,6 +26,7 @@ namespace carousel::stages {
 namespace {
 
 std::atomic<run::fault_record*> record{nullptr};  // lock-free: read in a signal handler
+std::atomic<bool> is_open{false};                 // tests run several stages as threads of one process
 pid_t owner = 0;                                  // a forked child must not overwrite its parent's record
 
 // ---- the phases, in the order of their value to a reader, because each may fault
@@ -211,7 +212,6 @@ void store_registers(run::fault_record& r, const void* of) noexcept {
 }  // namespace
 
 void open_fault_record(const std::string& runtime_directory, u32 entry) {
-    static std::atomic<bool> is_open{false};  // tests run several stages as threads of one process
     if (is_open.exchange(true)) return;
     const std::string path = run::fault_record_path(runtime_directory, entry);
     const shm::unique_fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -235,6 +235,12 @@ void open_fault_record(const std::string& runtime_directory, u32 entry) {
     const ssize_t got = ::readlink("/proc/self/exe", r.program, sizeof r.program - 1);
     r.program[std::max<ssize_t>(got, 0)] = '\0';
     record.store(&r, std::memory_order_release);
+}
+
+// The record stays mapped, because another thread may be in the handler.
+void close_fault_record() noexcept {
+    record.store(nullptr, std::memory_order_release);
+    is_open.store(false, std::memory_order_release);
 }
 
 void record_fault(int signal, const siginfo_t* from, const void* context) noexcept {

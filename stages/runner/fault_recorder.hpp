@@ -19,6 +19,9 @@ namespace carousel::stages {
 /// the disk. If that is not possible, faults are not recorded, and the log contains one line about it.
 void open_fault_record(const std::string& runtime_directory, u32 entry);
 
+/// Faults are not recorded any more until open_fault_record() is called for another entry.
+void close_fault_record() noexcept;
+
 /// To be called by the handler of a fatal signal, by one thread of the process. Async-signal-safe. If a fault
 /// interrupts the call, the handler of that fault calls it again, and the record is continued.
 void record_fault(int signal, const siginfo_t* from, const void* context) noexcept;

@@ -32,7 +32,8 @@ void heartbeat::beat() {
             const shm::block_open open;
             session::beat(runtime_->entry(), runtime_->stage_block().counters);
         }
-        runtime_->supervisor().watch(beat_ms);
+        runtime_->supervisor().watch(runtime_->supervisor().is_to_start_over() ? 1 : beat_ms);
+        if (runtime_->supervisor().is_to_start_over()) runtime_->wake_standby();
         exit_after_grace();
     }
 }

@@ -108,7 +108,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     // On the CPU each stage has one thread per core, and the threads of idle stages sleep. Which stage is
     // slow depends on the scene, and the slow stage should be able to use all cores that the other stages
     // leave idle.
-    context_ = from.device(attachment_.device, 0);
+    context_ = from.opened ? from.opened : from.device(attachment_.device, 0);
     crash_here(crash_point::device_open);
     {
         const shm::block_open open;
@@ -386,7 +386,7 @@ void runtime::load_assets(stage& s) {
 // Everything is prepared, and the standby now sleeps. If its supervisor dies, the next supervisor finds the
 // standby by the standby's entry; if no other supervisor follows, the standby's heartbeat ends the standby.
 // If the process crashes here nothing is lost, because an entry with epoch 0 owns no word.
-void runtime::stand_by() {
+bool runtime::stand_by() {
     {
         const shm::block_open open;
         entry().live_since_ns.store(now_ns(), std::memory_order_release);
@@ -396,15 +396,22 @@ void runtime::stand_by() {
     shm::doorbell_word& bell = control().seat[incarnation().seat].bell;
     for (;;) {
         const u32 seen = shm::ticket(bell);
+        // read before the words, which may be damaged
+        if (supervisor_.is_to_start_over()) return false;
         if (const u32 epoch = ring::promoted_epoch(control(), incarnation()); epoch != 0) {
             attachment_.incarnation.epoch = epoch;
             supervisor_.set_epoch(epoch);
             log::info("took over");
             crash_here(crash_point::took_over);
-            return;
+            return true;
         }
         shm::wait(bell, seen, shm::max_sleep_ns);
     }
+}
+
+void runtime::wake_standby() noexcept {
+    const shm::block_open open;
+    shm::ring(control().seat[incarnation().seat].bell);
 }
 
 void runtime::go_live() {

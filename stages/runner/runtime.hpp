@@ -1,6 +1,7 @@
 #pragma once
 // The resources that a stage process has after it has attached: the control block, its device, its mapped
-// rings and assets, its events. Created once at set-up by the main thread; exists until the process ends.
+// rings and assets, its events. Created at set-up by the main thread; exists until the process ends, or
+// starts over.
 
 #include <carousel/stage.hpp>
 
@@ -52,6 +53,8 @@ struct runtime_sources {
     std::function<std::unique_ptr<device::context>(const device::device_id& id, unsigned cpu_threads)>
         device = device::open;
     test_hooks hooks = {};
+    /// The device that this process has opened before it started over; null: it is opened.
+    std::shared_ptr<device::context> opened = nullptr;
 };
 
 /// Bytes at the start of a slot, for the status word.
@@ -89,9 +92,12 @@ public:
     [[nodiscard]] bool is_standby() const noexcept { return attachment_.standby; }
     /// The generation of the MPS domain that this process is a client of; 0: it has its own GPU context.
     [[nodiscard]] u32 domain() const noexcept { return domain_; }
-    /// Reports to the supervisor that this standby is ready, and returns when it has become the LIVE holder
-    /// of its seat.
-    void stand_by();
+    /// Reports to the supervisor that this standby is ready, and waits. Returns true when it has become the
+    /// LIVE holder of its seat, false when it is to start over.
+    [[nodiscard]] bool stand_by();
+    /// Wakes a thread that waits in stand_by().
+    void wake_standby() noexcept;
+    [[nodiscard]] const std::shared_ptr<device::context>& shared_context() const noexcept { return context_; }
 
     [[nodiscard]] shm::control_block& control() const noexcept { return *control_; }
     [[nodiscard]] shm::incarnation& entry() const noexcept {
@@ -180,7 +186,7 @@ private:
     u32 domain_;  ///< see domain()
     shm::control_block* control_;
     delivered delivered_;
-    std::unique_ptr<device::context> context_;
+    std::shared_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;
     std::vector<mapped_link> sampled_inputs_;     ///< rings of the sampled inputs (sampled_inputs.hpp)

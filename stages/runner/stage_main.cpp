@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -181,14 +182,42 @@ std::string stage_name(const arguments& a) {
     return !a.stage.empty() || variable == nullptr ? a.stage : variable;
 }
 
-void run(std::unique_ptr<stage> made, const arguments& a) {
-    runtime_sources from;
-    from.hooks = test_hooks::of_environment();
-    runtime r(attach(request_from(a)), *made, from);
+/// A process that has nothing of the run any more except its connection.
+struct detached_process {
+    std::string stage, directory;
+    shm::unique_fd socket;
+};
+
+// The supervisor makes the new block when it has this process's report, so nothing that the process has done
+// before may reach the block or the rings afterwards. Every wait here ends with the process: the supervisor
+// kills it if the report is late, and the heartbeat ends it without a supervisor.
+detached_process detach(std::optional<runtime>& r, std::unique_ptr<stage>& s, std::optional<heartbeat>& heart,
+                        runtime_sources& from) {
+    crash_here(crash_point::start_over_requested);
+    s.reset();
+    r->queue().drain();
+    heart.reset();
+    detached_process d{r->attached().stage, r->attached().runtime_directory, r->supervisor().release()};
+    from.opened = r->shared_context();
+    remove_exit_note();
+    close_fault_record();
+    r.reset();
+    detach_from_run();
+    // If the device has failed, its memory may still be mapped, and this throws.
+    from.opened->make_queue()->drain();
+    crash_here(crash_point::detached);
+    return d;
+}
+
+/// Returns at the end of the run, or when this standby has detached itself to start over.
+std::optional<detached_process> run(attachment to, std::unique_ptr<stage> made, runtime_sources& from) {
+    std::optional<runtime> runs(std::in_place, std::move(to), *made, from);
+    runtime& r = *runs;
     // Destroyed before the runtime, because its threads and its buffers use it until then.
     std::unique_ptr<stage> owned = std::move(made);
     stage& s = *owned;
     std::optional<heartbeat> heart;
+    std::optional<detached_process> detached;
     with_exit_note([&] {
         // The heartbeat is started before the slow steps, so that a stage that is loading a mesh is not taken
         // for a stopped one. Throws if the heartbeat's thread cannot be started.
@@ -202,19 +231,35 @@ void run(std::unique_ptr<stage> made, const arguments& a) {
             r.go_live();
             run_latest(r, s);
         } else {
-            stage_runner runner(r, s);
-            if (r.is_standby())
-                runner.stand_by();
-            else
+            std::optional<stage_runner> runner(std::in_place, r, s);
+            if (!r.is_standby()) {
                 r.go_live();
-            runner.run();
+            } else if (!runner->stand_by()) {
+                runner.reset();
+                detached = detach(runs, owned, heart, from);
+                return;
+            }
+            runner->run();
         }
     });
+    if (detached) return detached;
     crash_here(crash_point::run_over);
     heart->wait_for_supervisor();
     expect_exit();
     crash_here(crash_point::leaving);
     owned.reset();  // with a heartbeat: a link may wait for its peer here
+    return {};
+}
+
+/// A standby starts over at most once, because it is a seat's working process from then on.
+void run(std::unique_ptr<stage> (*make)(), std::unique_ptr<stage> made, const arguments& a) {
+    runtime_sources from;
+    from.hooks = test_hooks::of_environment();
+    std::optional<detached_process> again = run(attach(request_from(a)), std::move(made), from);
+    if (!again) return;
+    made = make();
+    attachment to = attach_again(std::move(again->socket), again->stage, again->directory);
+    (void)run(std::move(to), std::move(made), from);
 }
 
 int run_program(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
@@ -235,7 +280,7 @@ int run_program(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
         } else if (!a.replay.empty()) {
             code = replay_dead_letter(*s, a.replay);
         } else {
-            run(std::move(s), a);
+            run(make, std::move(s), a);
         }
     });
     return after_output(code);

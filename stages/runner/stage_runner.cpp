@@ -102,14 +102,15 @@ void stage_runner::join_completion() {
     if (completion_.joinable()) completion_.join();
 }
 
-void stage_runner::stand_by() {
-    runtime_->stand_by();
+bool stage_runner::stand_by() {
+    if (!runtime_->stand_by()) return false;
     worker_.set_epoch(runtime_->incarnation().epoch);
     trace_.set_epoch(runtime_->incarnation().epoch);
     // The processes that this one and others follow are ending: until they are gone they hold locks of the
     // driver for tens of milliseconds. What takes these locks and can wait, waits.
     quiet_until_ns_ = now_ns() + quiet_after_takeover_ns;
     helper_.import_from(quiet_until_ns_);
+    return true;
 }
 
 u32 stage_runner::in_flight() {

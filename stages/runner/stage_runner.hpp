@@ -52,8 +52,8 @@ public:
     ~stage_runner();
     stage_runner(const stage_runner&) = delete;
     stage_runner& operator=(const stage_runner&) = delete;
-    /// Blocks, fully prepared, until this standby has taken over its seat.
-    void stand_by();
+    /// Blocks, fully prepared, until this standby has taken over its seat; false: it is to start over.
+    [[nodiscard]] bool stand_by();
     /// Runs until every frame of the run has passed this stage. Returns normally only then.
     void run();
 

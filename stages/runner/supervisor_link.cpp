@@ -156,6 +156,8 @@ void supervisor_link::poll(int ms) {
 }
 
 void supervisor_link::lost() {
+    // A process that starts over gives up its entry, so no other supervisor could use it.
+    if (is_to_start_over()) die(exit_code::supervisor_gone);
     {
         const std::lock_guard lock(mutex_);
         socket_.reset();
@@ -235,6 +237,7 @@ void supervisor_link::try_return() {
 }
 
 void supervisor_link::on_message(const shm::message& m) {
+    if (run::is_start_over(m.text)) return start_over_.store(true, std::memory_order_release);
     const run::welcome_answer answer = run::read_welcome(m.text);
     if (answer.refused) {
         log::info("the supervisor that took over the run has no seat for this stage: {}", *answer.refused);

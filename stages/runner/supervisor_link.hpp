@@ -39,6 +39,13 @@ public:
     /// Reports that this stage is LIVE, or that a standby is ready to become LIVE. If there is no supervisor,
     /// the next one receives the report.
     void send_ready();
+    /// True if the supervisor has requested that this standby starts over (run::start_over_message). From
+    /// then on the process ends if this supervisor ends.
+    [[nodiscard]] bool is_to_start_over() const noexcept {
+        return start_over_.load(std::memory_order_acquire);
+    }
+    /// Returns the connection, which this object no longer uses. watch() must not be called afterwards.
+    [[nodiscard]] shm::unique_fd release() noexcept { return std::move(socket_); }
     /// Called when a standby has taken its seat.
     void set_epoch(u32 epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
 
@@ -60,6 +67,7 @@ private:
     std::atomic<u64> unsupervised_since_ns_{0};
     running_time running_;
     std::atomic<u32> epoch_;
+    std::atomic<bool> start_over_{false};
     bool awaiting_welcome_ = false;
     bool ready_ = false;       ///< guarded by the mutex
     bool gone_logged_ = true;  ///< used only by watch()'s thread

@@ -12,8 +12,11 @@
 #include <filesystem>
 #include <thread>
 
+#include "control/stage_message.hpp"
 #include "core/clock.hpp"
+#include "core/errors.hpp"
 #include "core/io.hpp"
+#include "core/json.hpp"
 #include "stages/runner/supervisor_link.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -56,6 +59,7 @@ struct orphan {
         ::close(ends[1]);
     }
     ~orphan() {
+        if (pid < 0) return;
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
     }
@@ -107,6 +111,22 @@ TEST_CASE("a stage that was stopped while its supervisor ended counts the time w
     link.watch(1);  // finds the end of the supervisor and of the pause
     pass(20);
     CHECK(link.unsupervised_ns() >= 20 * ns_per_ms);
+}
+
+TEST_CASE("a process that starts over ends with its supervisor, because it gives up its entry") {
+    orphan o;
+    REQUIRE(shm::send_message(o.ours.get(), write_message(run::start_over_message{}).dump()));
+    pass(50);
+    CHECK(::kill(o.pid, 0) == 0);
+    o.ours.reset();
+    int status = 0;
+    bool ended = false;
+    for (const u64 until = now_ns() + 10 * ns_per_s; !ended && now_ns() < until; pass(5))
+        ended = ::waitpid(o.pid, &status, WNOHANG) == o.pid;
+    REQUIRE(ended);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == exit_code::supervisor_gone);
+    o.pid = -1;
 }
 
 TEST_CASE("a stage polls for a supervisor more often than a supervisor can live and die unseen") {

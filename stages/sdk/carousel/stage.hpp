@@ -332,7 +332,7 @@ public:
     /// Returns what the stage reads and writes with these settings and inputs. Throws config_error or
     /// settings_error for what the user can correct. Called in any process; see the beginning of this file.
     [[nodiscard]] virtual description configure(const configuration& with) = 0;
-    /// Called once per process, before the first frame: allocates memory and loads assets. May block.
+    /// Called once per object, before the first frame: allocates memory and loads assets. May block.
     virtual void prepare(environment&) {}
     /// Fills the asset `name` (of description::makes). Called at most once per run, in one process. May
     /// block.
