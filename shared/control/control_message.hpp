@@ -15,7 +15,8 @@ namespace carousel::run {
 
 /// The messages on connections that stay open; request_message.hpp has the messages of a client, which sends
 /// one request per connection.
-using connection_message = std::variant<hello_message, ready_message, return_message, back_message,
-                                        left_message, owner_message, tap_request, debug_request>;
+using connection_message =
+    std::variant<hello_message, ready_message, return_message, back_message, detached_message, left_message,
+                 owner_message, tap_request, debug_request>;
 
 }  // namespace carousel::run

@@ -2,10 +2,14 @@
 // it. DEATHS.md has what each of them leaves.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
+#include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 #include "tests/crash/crash_drive.hpp"
 #include "tests/crash/port_run.hpp"
@@ -79,6 +83,27 @@ void die_after_rebuilds(const std::string& stage, const std::vector<crash_point>
     CHECK(run.report()["rebuilds"] == points.size());
 }
 
+constexpr const char* with_standby = "standby = true\n";
+constexpr std::array<const char*, 3> all_stages = {"numbers", "middle", "sink"};
+
+std::string standby_pipeline(const std::string& name) {
+    return number_pipeline(name, patient_keys, with_standby, with_standby, with_standby);
+}
+
+/// The pids of the ready standbys of all stages; 0 for a stage without one.
+std::map<std::string, i32> standbys_of(run_fixture& run) {
+    std::map<std::string, i32> found;
+    (void)run.wait_until([&] {
+        for (const nlohmann::json& s : run.stages())
+            found[s["name"]] = s.value("standby", nlohmann::json()) == "ready" && s["standby_pid"].is_number()
+                                   ? s["standby_pid"].get<i32>()
+                                   : 0;
+        return found.size() == all_stages.size() &&
+               std::all_of(found.begin(), found.end(), [](const auto& f) { return f.second != 0; });
+    });
+    return found;
+}
+
 }  // namespace
 
 TEST_CASE("a run whose supervisor dies at any step of a rebuild is replaced by the next start") {
@@ -115,6 +140,74 @@ TEST_CASE("a supervisor that dies while it starts the stages of a rebuilt run ha
         run.start(file, {}, {plan.environment()});
         REQUIRE(run.wait_running());
         if (k == plan.lines()) break;
+        (void)rebuild(run);
+        REQUIRE(run.wait() == -SIGKILL);
+    }
+    CHECK(makes_progress(run));
+    end_intact(run, 0);
+}
+
+TEST_CASE("a rebuild makes standbys the working processes of their seats, and kills one that is stopped") {
+    run_fixture run;
+    run.start(run.pipeline("kept", standby_pipeline("kept")));
+    auto standbys = standbys_of(run);
+    const i32 stopped = standbys["middle"];
+    REQUIRE(stopped != 0);
+    REQUIRE(::kill(stopped, SIGSTOP) == 0);
+    REQUIRE(rebuild_to_its_end(run));
+    CHECK_FALSE(shm::is_alive({stopped, shm::start_time_of(stopped)}));
+    CHECK(makes_progress(run));
+    for (const char* stage : {"numbers", "sink"}) CHECK(run.pid_of(stage) == standbys[stage]);
+    run.hit("sink", SIGKILL);
+    CHECK(makes_progress(run));
+    end_intact(run, 1);
+}
+
+TEST_CASE("standbys that die or stop while they start over lose no frame") {
+    using enum crash_point;
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("numbers", start_over_requested, "kill", 1);
+    plan.add("middle", detached, "kill", 1);
+    plan.add("sink", detach_reported, "kill", 1);
+    plan.add("numbers", start_over_requested, "stop", 1);
+    plan.add("middle", entry_claimed, "kill", 2);  // a standby passes this point at its start as well
+    plan.add("sink", detach_reported, "stop", 1);
+    plan.write();
+    run.start(run.pipeline("over", standby_pipeline("over")), {}, {plan.environment()});
+    for (std::size_t round = 0; round < 2; ++round) {
+        CAPTURE(round);
+        auto standbys = standbys_of(run);
+        REQUIRE(makes_progress(run));
+        REQUIRE(rebuild(run));
+        REQUIRE(run.wait_until([&] {
+            return has_fired(run, 3 * round + 1) && has_fired(run, 3 * round + 2) &&
+                   has_fired(run, 3 * round + 3);
+        }));
+        if (round == 1) {  // the one whose report has been sent is not killed, and continues
+            REQUIRE(run.wait_until([&] { return run.pid_of("sink") == standbys["sink"]; }));
+            REQUIRE(::kill(standbys["sink"], SIGCONT) == 0);
+        }
+        CHECK(makes_progress(run));
+    }
+    CHECK(plan.pending_lines() == "");
+    end_intact(run, 1);
+}
+
+TEST_CASE("a supervisor that dies while standbys start over has a successor, and no process is left") {
+    using enum crash_point;
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("supervisor", rebuild_fenced, "kill", 1);
+    plan.add("supervisor", stage_reattached, "kill", 2);
+    plan.write();
+    const std::string file = run.pipeline("left", standby_pipeline("left"));
+    for (std::size_t k = 0; k <= plan.lines(); ++k) {
+        CAPTURE(k);
+        run.start(file, {}, {plan.environment()});
+        REQUIRE(run.wait_running());
+        if (k == plan.lines()) break;
+        REQUIRE(standbys_of(run)["sink"] != 0);
         (void)rebuild(run);
         REQUIRE(run.wait() == -SIGKILL);
     }

@@ -24,6 +24,7 @@
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/start.hpp"
+#include "supervisor/processes/start_over.hpp"
 #include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {
@@ -166,6 +167,10 @@ void message_dispatch::receive(const arrival& a, const run::debug_request& reque
 
 void message_dispatch::receive(const arrival& a, const run::ready_message&) {
     if (a.line.stage) supervisor::stage_is_ready(*seats_, a.line.fd.get());
+}
+
+void message_dispatch::receive(const arrival& a, const run::detached_message&) {
+    if (a.line.stage) supervisor::standby_detached(*seats_, a.line.fd.get());
 }
 
 void message_dispatch::receive(const arrival& a, const run::left_message&) {

@@ -121,6 +121,7 @@ private:
     void receive(const arrival& a, const run::tap_request& request);
     void receive(const arrival& a, const run::debug_request& request);
     void receive(const arrival& a, const run::ready_message&);
+    void receive(const arrival& a, const run::detached_message&);
     void receive(const arrival& a, const run::left_message&);
     void receive(const arrival& a, const run::back_message&);
     /// Passes a request for another host to the extension for that host. Returns false if the request is for

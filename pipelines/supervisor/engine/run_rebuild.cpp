@@ -394,7 +394,8 @@ void run_rebuild::begin(const std::string& why) {
     seats_->log_line(fmt::format("{}: the run restarts at frame {}", why,
                                  untrusted_ ? first_trusted() : first_to_deliver()));
     phase_->begin_rebuild();
-    supervisor::pause_all(*seats_, !untrusted_);
+    // If the damage comes again before a frame is delivered, a process that lives on may be its cause.
+    supervisor::pause_all(*seats_, !untrusted_, repairs_in_row_ <= 1);
     crash_here(crash_point::rebuild_begun);
 }
 
@@ -407,8 +408,8 @@ void run_rebuild::finish() {
     const bool end_is_fixed =
         facts_->end_requested && block_->end() != ring::end_stopping && block_->end() != ring::end_unknown;
     try {
-        // All processes have ended, or are revoked, so one check is exact. It finds damage that no check has
-        // confirmed yet, and the damage for which a supervisor that has died began this rebuild.
+        // All processes have ended, are detached, or are revoked, so one check is exact. It finds damage that
+        // no check has confirmed yet, and the damage for which a supervisor that has died began this rebuild.
         untrusted_ = untrusted_ || !block_->persistent_damage().empty();
         u64 first = untrusted_ ? first_trusted() : first_to_deliver();
         const u64 uncertain_from = untrusted_ ? first_uncertain() : telemetry::no_frame;

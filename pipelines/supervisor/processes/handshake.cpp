@@ -8,6 +8,7 @@
 
 #include "control/stage_message.hpp"
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "os/spawn.hpp"
@@ -159,6 +160,17 @@ std::string accept_stage(process_table& t, int connection, shm::peer_process pee
         return "";
     }
     return accept_as(t, *s, *s->now, connection, std::move(peer));
+}
+
+void answer_detached(process_table& t, seat& s) {
+    try {
+        reply_to_hello(t, s, *s.now, s.now->connection);
+    } catch (const error& e) {
+        t.log_line(
+            fmt::format("{} (pid {}) can't start over, so it is ended: {}", s.label, s.now->pid, e.what()));
+        shm::signal_pidfd(s.now->pidfd.get(), SIGKILL);
+    }
+    crash_here(crash_point::stage_reattached);
 }
 
 std::string accept_port(process_table& t, int connection, shm::peer_process peer,

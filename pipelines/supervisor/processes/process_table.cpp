@@ -60,6 +60,7 @@ void process_table::attach_to(shm::control_block& block, const memory_store& kep
     for (auto& s : seats) {
         std::erase_if(s->gone, [](const auto& p) { return !p->port || p->ended; });
         s->successor = {};
+        if (s->standby) s->standby->incarnation = {};  // it has no entry in this block
     }
 }
 
@@ -102,12 +103,18 @@ void process_table::fail(const std::string& label, const std::string& what, int 
 }
 
 bool process_table::all_gone() const noexcept {
+    return holders_gone() && std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
+               return !s->standby || (paused && !ending && s->standby->has_detached);
+           });
+}
+
+bool process_table::holders_gone() const noexcept {
     // Does not wait for external programs on ports. A rebuild waits until they can commit nothing.
     const auto exits_by_itself = [this](const process& p) {
         return p.port && (ending || (paused && is_revoked(p) && p.requeued));
     };
     return std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
-        return (!s->now || exits_by_itself(*s->now)) && !s->standby &&
+        return (!s->now || exits_by_itself(*s->now)) &&
                std::all_of(s->gone.begin(), s->gone.end(), [&](const auto& p) {
                    return exits_by_itself(*p) ||
                           (p->ended && !p->tool_pidfd && (!paused || fence_is_known(*this, *p)));

@@ -2,6 +2,7 @@
 // The seats (instance slots) of a run and the processes on them, as plain data. Decisions are in policy/,
 // stored data is in stores/. The actions are in the files next to this one, one subject per file:
 //   start.hpp           starting a process, its handshake   standby.hpp        warm standbys
+//   start_over.hpp      standbys that a rebuild keeps
 //   process_events.hpp  every event of a process: its       port_seats.hpp     external programs on ports
 //                       exit, socket, deadline, notes       mps_seats.hpp      those that share an MPS domain
 //   retire.hpp          its end, as policy/retirement.hpp   adoption.hpp       a second supervisor
@@ -72,8 +73,10 @@ struct process {
     u32 debuggers = 0;          ///< number of `carousel debug` commands (debug_leases.hpp)
     bool port = false;          ///< an external program (port_seats.hpp): never signalled
     bool elsewhere = false;     ///< the pid is one of another pid namespace: it is only displayed
-    bool has_detached = false;  ///< the program has unmapped all memory of the run, and continues to run
+    bool has_detached = false;  ///< the program of a port, or a standby that starts over, has unmapped all
+                                ///< memory of the run, and continues to run
     bool standing_by = false;   ///< a standby that has reported that it is ready to take over
+    bool starts_over = false;   ///< a standby that a rebuild keeps (start_over.hpp)
     log_pipe log;
     u64 spawned_ns = 0, attached_ns = 0, ready_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
     domain_part mps;
@@ -213,16 +216,18 @@ struct process_table {
     process_table(const process_table&) = delete;
     process_table& operator=(const process_table&) = delete;
 
-    /// Uses this control block and memory from now on. Call it when no process is left, except revoked
-    /// programs of ports, which continue to be retired in this block. `published`: a copy
-    /// of the block as it was published. Static parts are read from this copy, since a broken process may
-    /// write into the block. Null: they are read from the block.
+    /// Uses this control block and memory from now on. Call it when no process is left, except detached
+    /// standbys, and revoked programs of ports, which continue to be retired in this block. `published`: a
+    /// copy of the block as it was published. Static parts are read from this copy, since a broken process
+    /// may write into the block. Null: they are read from the block.
     void attach_to(shm::control_block& block, const memory_store& kept,
                    const shm::control_block* published = nullptr);
     /// Finds the seats of "stage" or "stage.N". If there is no such seat, throws a config_error that lists
     /// the seats.
     [[nodiscard]] std::vector<seat*> find(const std::string& name) const;
     [[nodiscard]] bool all_gone() const noexcept;
+    /// True if no process is left except standbys.
+    [[nodiscard]] bool holders_gone() const noexcept;
     [[nodiscard]] std::vector<std::string> unended_processes() const;
     /// True if the stage has processed every frame of the run.
     [[nodiscard]] bool through(u32 stage) const noexcept;
@@ -262,6 +267,7 @@ struct process_table {
     bool ending = false;       ///< the run ends: no process is started any more
     bool paused = false;       ///< memory and words are being rebuilt
     bool words_intact = true;  ///< while paused: no damage of the block's words is known
+    u64 holders_gone_ns = 0;   ///< while paused: since when no process is left except standbys; 0: one is
     /// descriptor of the control block, sent to programs that cannot open the block by name
     int block_fd = -1;
     bool memory_there = true;  ///< processes may be started and accepted

@@ -16,6 +16,7 @@
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
+#include "supervisor/processes/start_over.hpp"
 #include "supervisor/processes/watch.hpp"
 
 namespace carousel::supervisor {
@@ -226,16 +227,17 @@ std::string bring_seat_up(process_table& t, seat& s) {
                  : fmt::format("{} {}", s.label, is_port(t, s) ? "is vacant" : "starts");
 }
 
-void pause_all(process_table& t, bool words_intact) {
+void pause_all(process_table& t, bool words_intact, bool keep_standbys) {
     t.paused = true;
     t.words_intact = words_intact;
+    t.holders_gone_ns = 0;
     std::vector<bool> paused;  // the pause is saved, because it lasts until the user ends it
     for (const auto& s : t.seats) paused.push_back(s->machine.paused());
     resume_paused(t);
     for (auto& s : t.seats) {
         s->machine.restore_paused(paused[s->index]);
         t.c->seat[s->index].paused.store(paused[s->index] ? 1 : 0, std::memory_order_release);
-        end_standby(*s);
+        if (!keep_standbys || !request_start_over(t, *s)) end_standby(*s);
         if (!s->now) continue;
         s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor = true;
         retire(t, *s);
@@ -265,6 +267,7 @@ void resume_all(process_table& t, bool revive) {
                                // block wait for every reader
     for (auto& s : t.seats)
         if (s->start_wanted) start_seat(t, *s);
+    end_start_over(t);
 }
 
 void resume_paused(process_table& t) {

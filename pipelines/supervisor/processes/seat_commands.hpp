@@ -24,7 +24,8 @@ std::string bring_seat_up(process_table& t, seat& s);
 /// Ends every process and starts none until resume_all(): in the meantime memory and words are rebuilt.
 /// Programs of ports are not ended; they leave when they have committed the frame that they have, and a
 /// program that does not is revoked. `words_intact`: no damage of the block's words is known.
-void pause_all(process_table& t, bool words_intact);
+/// `keep_standbys`: the standbys start over (start_over.hpp).
+void pause_all(process_table& t, bool words_intact, bool keep_standbys);
 /// `revive`: also restarts seats that have failed or are done, since a damaged block may have caused that.
 void resume_all(process_table& t, bool revive);
 void resume_paused(process_table& t);

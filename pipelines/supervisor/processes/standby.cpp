@@ -225,7 +225,7 @@ void standby_ended(process_table& t, seat& s, u64 now) {
     process& p = *s.standby;
     t.loop->forget(p.pidfd.get());
     const exit_status status = reap(p.pidfd.get());
-    ring::mark_fenced(*t.c, p.incarnation.entry);
+    if (p.incarnation) ring::mark_fenced(*t.c, p.incarnation.entry);
     remove_driver_leftovers(p.pid);
     if (p.log.fd() >= 0) {
         t.loop->forget(p.log.fd());

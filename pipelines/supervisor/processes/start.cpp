@@ -19,6 +19,7 @@
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/retire.hpp"
+#include "supervisor/processes/start_over.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -94,11 +95,13 @@ void start_seat(process_table& t, seat& s) {
     if (first) ring::revoke(*t.c, s.index, 0);
     const stage_setup& st = t.setup->stages[s.stage];
     s.start_wanted = false;
-    auto p = std::make_unique<process>();
+    std::unique_ptr<process> p = take_detached(t, s);
+    const bool starts_over = p != nullptr;
+    if (!starts_over) p = std::make_unique<process>();
     p->incarnation = s.successor;
     p->spawned_ns = now_ns();
     try {
-        spawn_process(t, s, *p);
+        if (!starts_over) spawn_process(t, s, *p);
         // a shortage is not the stage's fault, so the start is repeated and not counted
     } catch (const out_of_resources& e) {
         return postpone_start(t, s, e.what());
@@ -121,8 +124,12 @@ void start_seat(process_table& t, seat& s) {
     s.remember(p->pid);
     s.now = std::move(p);
     s.by_standby = false;
-    t.note("started", s.now->spawned_ns, s, *s.now, fmt::format("starts as pid {}", s.now->pid));
-    watch_process(t, s, *s.now);
+    t.note("started", s.now->spawned_ns, s, *s.now,
+           fmt::format("{} as pid {}", starts_over ? "starts over" : "starts", s.now->pid));
+    if (starts_over)
+        answer_detached(t, s);  // it is watched already
+    else
+        watch_process(t, s, *s.now);
 }
 
 std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer) {

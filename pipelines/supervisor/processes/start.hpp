@@ -24,13 +24,16 @@ void spawn_process(const process_table& t, const seat& s, process& p);
 /// From now on processes may be started and accepted.
 void memory_is_there(process_table& t);
 
-// Handshake of a stage process with the supervisor: HELLO, or RETURN after a takeover. Every function
-// receives the connection as a descriptor, which the engine owns.
+// Handshake of a stage process with the supervisor: HELLO, or RETURN after a takeover, or DETACHED. Every
+// function receives the connection as a descriptor, which the engine owns.
 
 /// Handles a stage's HELLO. Returns "" after the process was accepted and the reply was sent; otherwise the
 /// reason for the refusal.
 [[nodiscard]] std::string accept_stage(process_table& t, int connection, shm::peer_process peer,
                                        const run::hello_message& hello);
+/// Sends a process that starts over its new entry and the memory. A process to which that is not possible is
+/// killed, as one that dies at its start.
+void answer_detached(process_table& t, seat& s);
 /// Handles the HELLO of a port's program; `fds`: the descriptors received with it. Sets `again` if the
 /// refusal may be temporary.
 [[nodiscard]] std::string accept_port(process_table& t, int connection, shm::peer_process peer,

@@ -16,6 +16,7 @@
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
+#include "supervisor/processes/start_over.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -226,6 +227,7 @@ void supervise_seats(process_table& t, u64 now) {
         keep_standby(t, *s, now);
         sample(t, *s, now);
     }
+    watch_detaching(t, now);
     settle_absent_readers(t);
     const auto counted = [&](u64 since) { return t.groups.uncounted().shifted(since, now); };
     for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k)
