@@ -98,6 +98,7 @@ void simulated_history::run_all() {
     result_.helped = run_.helped;
     result_.processes = machine_.processes().size();
     result_.standbys = run_.takeovers_by_standby;
+    result_.started_over = run_.started_over;
     result_.tombstones = run_.tombstones;
     result_.disk_waits = run_.disk_waits;
 }

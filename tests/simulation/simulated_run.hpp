@@ -57,9 +57,9 @@ struct simulated_run_result {
     std::deque<std::string> trace;
     u64 trace_hash = 0;
     std::string plan;  ///< what the seed has chosen
-    u64 simulated_ns = 0, commits = 0, helped = 0, faults = 0, processes = 0, standbys = 0, tombstones = 0,
-        disk_waits = 0, rebuilds = 0, programs = 0, returns = 0, links = 0, takeovers = 0, refused = 0,
-        lost_runs = 0;
+    u64 simulated_ns = 0, commits = 0, helped = 0, faults = 0, processes = 0, standbys = 0, started_over = 0,
+        tombstones = 0, disk_waits = 0, rebuilds = 0, programs = 0, returns = 0, links = 0, takeovers = 0,
+        refused = 0, lost_runs = 0;
     u32 faults_of[simulated_faults] = {};
     /// The seed, the plan, the violations and the end of the trace.
     [[nodiscard]] std::string text(std::size_t lines = 40) const;

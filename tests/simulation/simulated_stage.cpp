@@ -114,6 +114,23 @@ void simulated_stage::leave_port() {
     if (run_->port_left) run_->port_left(stage_);
 }
 
+// As stages/runner/stage_main.cpp: the process has nothing of the run any more, and waits for its next entry.
+void simulated_stage::start_over() {
+    run_->on->note("pid " + std::to_string(process_->pid) + " starts over as " + stage_);
+    worker_.reset();
+    helper_.reset();
+    device_.reset();
+    ledger_.reset();
+    memory_.clear();
+    fds_.clear();
+    joined_.reset();
+    ready_ = false;
+    (void)shm::send_message(socket_, write_message(run::detached_message{}).dump());
+    ++run_->started_over;
+    run_->on->touch();
+    state_ = state::introduced;
+}
+
 u64 simulated_stage::step() {
     if (state_ == state::left) {
         die(exit_code::ok);
@@ -216,11 +233,9 @@ void simulated_stage::receive_answer() {
     map_outputs(answer, m.fds);
     if (!port_) kept_ = answer.at("kept").dump(), fds_ = std::move(m.fds);
     joined_ = std::make_unique<shm::segment>(shm::segment::join(run_->run_id));
-    if (port_) {
-        const nlohmann::json& own = answer.at("incarnation");
-        incarnation_ = {own.at("seat"), own.at("entry"), own.at("epoch")};
-        claims_as_ = answer.at("pid");
-    }
+    const nlohmann::json& own = answer.at("incarnation");
+    incarnation_ = {own.at("seat"), own.at("entry"), own.at("epoch")};
+    if (port_) claims_as_ = answer.at("pid");
     if (!join()) return die(exit_code::revoked);
     ready_at_ns_ = now_ns() + between(run_->load_ns);
     state_ = state::loading;
@@ -297,6 +312,7 @@ void simulated_stage::watch_supervisor() {
         lost_ns_ = now_ns();
         return;
     }
+    if (run::is_start_over(m.text) && state_ == state::standing_by) return start_over();
     const run::welcome_answer answer = run::read_welcome(m.text);
     if (answer.refused) {
         run_->on->note("pid " + std::to_string(process_->pid) + " is refused: " + *answer.refused);

@@ -52,7 +52,8 @@ struct observed_run {
     /// The program of a port has ended; `for_good`: the port takes no program any more.
     std::function<void(const std::string& stage, bool for_good)> port_ended;
     std::vector<std::string> violations;
-    u64 commits = 0, helped = 0, tombstones = 0, disk_waits = 0, takeovers_by_standby = 0, welcomes = 0;
+    u64 commits = 0, helped = 0, tombstones = 0, disk_waits = 0, takeovers_by_standby = 0, started_over = 0,
+        welcomes = 0;
     u64 grace_ns = 5'000'000'000;  ///< how long a process lives without a supervisor
     u64 process_ns[2] = {500'000, 6'000'000};
     u64 load_ns[2] = {10'000'000, 120'000'000};
@@ -120,6 +121,7 @@ private:
     void check_inputs(const work& x);
     void die(int exit_code);
     void leave_port();
+    void start_over();
     [[nodiscard]] u64 between(const u64 (&range)[2]) {
         return range[0] + run_->on->below(range[1] - range[0]);
     }

@@ -31,6 +31,7 @@ void check_seeds(u64 first, u64 count, bool takes_over = false) {
         sum.processes += r.processes;
         sum.helped += r.helped;
         sum.standbys += r.standbys;
+        sum.started_over += r.started_over;
         sum.tombstones += r.tombstones;
         sum.disk_waits += r.disk_waits;
         sum.rebuilds += r.rebuilds;
@@ -44,18 +45,20 @@ void check_seeds(u64 first, u64 count, bool takes_over = false) {
     }
     std::printf(
         "%llu seeds from %llu on: %.0f s simulated, %llu commits (%llu by helpers), %llu faults, "
-        "%llu processes, %llu standbys promoted, %llu tombstones, %llu waits for a full disk, %llu "
+        "%llu processes, %llu standbys promoted, %llu started over, %llu tombstones, %llu waits for a full "
+        "disk, %llu "
         "rebuilds, %llu programs of ports, %llu optional stages brought up again, "
         "%llu links, %llu takeovers, %llu supervisors refused, %llu lost runs\n",
         static_cast<unsigned long long>(count), static_cast<unsigned long long>(first),
         static_cast<f64>(sum.simulated_ns) / 1e9, static_cast<unsigned long long>(sum.commits),
         static_cast<unsigned long long>(sum.helped), static_cast<unsigned long long>(sum.faults),
         static_cast<unsigned long long>(sum.processes), static_cast<unsigned long long>(sum.standbys),
-        static_cast<unsigned long long>(sum.tombstones), static_cast<unsigned long long>(sum.disk_waits),
-        static_cast<unsigned long long>(sum.rebuilds), static_cast<unsigned long long>(sum.programs),
-        static_cast<unsigned long long>(sum.returns), static_cast<unsigned long long>(sum.links),
-        static_cast<unsigned long long>(sum.takeovers), static_cast<unsigned long long>(sum.refused),
-        static_cast<unsigned long long>(sum.lost_runs));
+        static_cast<unsigned long long>(sum.started_over), static_cast<unsigned long long>(sum.tombstones),
+        static_cast<unsigned long long>(sum.disk_waits), static_cast<unsigned long long>(sum.rebuilds),
+        static_cast<unsigned long long>(sum.programs), static_cast<unsigned long long>(sum.returns),
+        static_cast<unsigned long long>(sum.links), static_cast<unsigned long long>(sum.takeovers),
+        static_cast<unsigned long long>(sum.refused), static_cast<unsigned long long>(sum.lost_runs));
+    if (count >= 100) CHECK(sum.started_over > 0);
     for (u8 k = 0; k < simulated_faults && count >= 100; ++k) CHECK(sum.faults_of[k] > 0);
 }
 
