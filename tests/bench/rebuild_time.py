@@ -1,7 +1,10 @@
 """How long a run stands still when its control block is rebuilt: from damage to the first frame after it.
-Usage: rebuild_time.py FOLDER_OF_PROGRAMS [--times 20] [--program carousel]"""
+Usage: rebuild_time.py FOLDER_OF_PROGRAMS [--times 20] [--program carousel] [--standby]
+--standby: with a standby of each stage, for which it waits before each damage."""
 import argparse
+import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -17,10 +20,35 @@ STAGE = '[[stage]]\nname = "{name}"\nrun = "{programs}/carousel-test-number"\n{m
 LIMIT_S = 10
 
 
-def pipeline(programs):
+def stages_of(folder):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.settimeout(10)
+        s.connect(os.path.join(folder, "control.sock"))
+        s.send(json.dumps({"type": "ps"}).encode())
+        return json.loads(s.recv(1 << 16)).get("stages", [])
+
+
+class Standbys:
+    """Waits for a standby of each stage before a rebuild, and counts those that a rebuild has kept."""
+
+    def __init__(self, folder, stages):
+        self.folder, self.stages, self.pids, self.kept = folder, stages, {}, 0
+
+    def await_all(self):
+        self.count()
+        wait_for("a standby of each stage", lambda: sum(s.get("standby") == "ready" for s in stages_of(self.folder)) == self.stages, 60)
+        self.pids = {s["name"]: s["standby_pid"] for s in stages_of(self.folder)}
+
+    def count(self):
+        if self.pids:
+            self.kept += sum(s["pid"] == self.pids[s["name"]] for s in stages_of(self.folder))
+        self.pids = {}
+
+
+def pipeline(programs, more):
     stages = (("numbers", ""), ("middle", 'inputs = ["numbers"]'), ("sink", 'inputs = ["middle"]\nsink = true'))
     head = '[pipeline]\nname = "rebuilt"\ndevice = "cpu"\nsize = [16, 16]\nfps = 500\n\n'
-    return head + "".join(STAGE.format(name=name, programs=programs, more=more) for name, more in stages)
+    return head + "".join(STAGE.format(name=name, programs=programs, more=of + more) for name, of in stages)
 
 
 def until(holds, what):
@@ -69,13 +97,14 @@ def main():
     p.add_argument("programs")
     p.add_argument("--times", type=int, default=20)
     p.add_argument("--program", default="carousel", help="the name of the supervisor's program in that folder")
+    p.add_argument("--standby", action="store_true")
     a = p.parse_args()
     programs = os.path.abspath(a.programs)
     with tempfile.TemporaryDirectory(prefix="carousel-rebuild-") as folder:
         environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
         file = os.path.join(folder, "rebuilt.toml")
         with open(file, "w", encoding="utf-8") as f:
-            f.write(pipeline(programs))
+            f.write(pipeline(programs, "\nstandby = true" if a.standby else ""))
         log = os.path.join(folder, "log")
         run_folder = os.path.join(folder, "carousel", "rebuilt")
         ledger = os.path.join(run_folder, "ledger-sink.bin")
@@ -83,14 +112,19 @@ def main():
             run = subprocess.Popen([os.path.join(programs, a.program), "run", file, "--no-color"], env=environment, cwd=folder,
                                    stdout=out, stderr=out)
         try:
-            times = []
+            times, standbys = [], Standbys(run_folder, 3)
             for _ in range(a.times):
                 seen = os.stat(ledger).st_size if os.path.exists(ledger) else 0
                 wait_for("frames", lambda: os.path.exists(ledger) and os.stat(ledger).st_size > seen + 100 * 64, LIMIT_S)
+                if a.standby:
+                    standbys.await_all()
                 times.append(measure(run_folder))
+            standbys.count()
         finally:
             end_process(run)
     print_times(times)
+    if a.standby:
+        print(f"{standbys.kept} of {3 * a.times} standbys were kept")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Rebuilds of a run on a GPU: rebuild_gpu.py PROGRAMS [--device cuda:0] [--rebuilds 20] [--frames 1500] [--fps 60] [--parts all|contexts]
+"""Rebuilds of a run on a GPU: rebuild_gpu.py PROGRAMS [--device cuda:0] [--rebuilds 20] [--frames 1500] [--fps 60] [--parts all|contexts] [--standby]
 
 The demo's pictures, while words of the control block are damaged --rebuilds times. The memory of the rings stays. The run has to
 deliver every frame with the pictures of a run without damage. Prints the time from each damage to the new block and to the first
-frame after it; --limit-ms fails if the median of the latter is longer [0: no limit].
+frame after it; --limit-ms fails if the median of the latter is longer [0: no limit]. --standby: each stage has a standby, for which
+the script waits before each damage; give 3,600 frames.
 
 Exit code 77 with the reason: no GPU."""
 import argparse
@@ -18,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 for folder in ("support", "bench", os.path.join("stages", "hosts")):
     sys.path.insert(0, os.path.join(HERE, "..", folder))
 from processes import end_process, require_gpu, wait_for  # noqa: E402
-from rebuild_time import measure, print_times  # noqa: E402
+from rebuild_time import Standbys, measure, print_times  # noqa: E402
 
 DEMO = os.path.join(HERE, "..", "..", "pipelines", "demo.toml")
 # Processes that make a context each, at once: the least that a rebuild with new processes needs.
@@ -37,20 +38,23 @@ status = (cuda.cuCtxSetCurrent(context) or cuda.cuMemAlloc_v2(ctypes.byref(memor
 print(status, (time.monotonic() - begun) * 1e3, flush=True)
 sys.stdin.readline()
 """
-STAGES = 4
+STAGE_NAMES = ("geometry", "vertex", "fragment", "display")
+STAGES = len(STAGE_NAMES)
 FRAMES_BETWEEN = 20   # a run that is repaired three times without a frame in between ends
 
 
 class Run:
-    def __init__(self, a, name):
+    def __init__(self, a, name, fps):
         self.folder = os.path.join(a.folder, name)
         os.mkdir(self.folder, 0o700)
         self.report_file = os.path.join(self.folder, "report.json")
         self.log_file = os.path.join(self.folder, "log")
         self.run_folder = os.path.join(self.folder, "carousel", "demo")
         words = [os.path.join(a.programs, "carousel"), "run", DEMO, "--no-color", "--device", a.device, "--size", "640x360", "--out", "",
-                 "--frames", str(a.frames), "--fps", str(a.fps), "--set", f"geometry.triangles={a.triangles}",
+                 "--frames", str(a.frames), "--fps", str(fps), "--set", f"geometry.triangles={a.triangles}",
                  "--report", self.report_file]
+        if a.standby:
+            words += [word for stage in STAGE_NAMES for word in ("--set", f"{stage}.standby=true")]
         with open(self.log_file, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(words, env={**os.environ, "XDG_RUNTIME_DIR": self.folder}, cwd=self.folder,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -79,13 +83,19 @@ class Run:
 
 def rebuilt(a):
     """Returns the report of the run that is damaged, and the times of its rebuilds."""
-    run, times, most, begun = Run(a, "damaged"), [], 0, time.monotonic()
+    run, times, most, begun = Run(a, "damaged", a.fps), [], 0, time.monotonic()
+    standbys = Standbys(run.run_folder, STAGES)
     try:
         while len(times) < a.rebuilds:
             # A rebuild takes frames back from the account: only those beyond its greatest length are new.
             wait_for("frames between two rebuilds", lambda most=most: run.delivered() >= most + FRAMES_BETWEEN, 60)
+            if a.standby:
+                standbys.await_all()
             most = run.delivered()
             times.append(measure(run.run_folder, "display"))
+        standbys.count()
+        if a.standby:
+            print(f"{standbys.kept} of {STAGES * a.rebuilds} standbys were kept")
         return run.ended(a.frames / a.fps * 3 + 60), times, time.monotonic() - begun
     except BaseException:
         print(f"after {len(times)} rebuilds:\n{run.log_text()[-4000:]}")
@@ -173,6 +183,7 @@ def main():
     p.add_argument("programs", type=os.path.abspath), p.add_argument("--device", default="cuda:0")
     p.add_argument("--rebuilds", type=int, default=20), p.add_argument("--frames", type=int, default=1500)
     p.add_argument("--fps", type=float, default=60), p.add_argument("--triangles", type=int, default=100000)
+    p.add_argument("--standby", action="store_true")
     p.add_argument("--limit-ms", type=float, default=0), p.add_argument("--parts", choices=["all", "contexts"], default="all")
     a = p.parse_args()
     require_gpu(a.device)
@@ -180,7 +191,7 @@ def main():
     if a.parts == "contexts":
         return print_contexts(ordinal)
     with tempfile.TemporaryDirectory(prefix="carousel-rebuilt-") as a.folder:
-        expected = Run(a, "whole").ended(a.frames / a.fps * 3 + 60)
+        expected = Run(a, "whole", 0).ended(a.frames / a.fps * 3 + 60)
         got, times, seconds = rebuilt(a)
     if a.device != "cpu":
         print_contexts(ordinal)
