@@ -247,6 +247,74 @@ def flattened():
     return model
 
 
+def meshopt_vertices(content, stride):
+    """A stream of meshoptimizer's vertex codec, version 0: differences to the vertex before, a byte column after the other, in groups of 16
+    whole bytes."""
+    out, last = bytearray([0xa0]), content[:stride]
+    per_block = min(8192 // stride & ~15, 256)
+    rows = [content[at:at + stride] for at in range(0, len(content), stride)]
+    for first in range(0, len(rows), per_block):
+        block = rows[first:first + per_block]
+        for k in range(stride):
+            before = [last[k], *(row[k] for row in block[:-1])]
+            steps = [(row[k] - old + 128) % 256 - 128 for row, old in zip(block, before)]
+            column = bytes((step << 1 ^ step >> 7) & 255 for step in steps) + bytes(-len(steps) % 16)
+            out += b"\xff" * ((len(column) // 16 + 3) // 4) + column
+        last = block[-1]
+    return bytes(out + bytes(max(0, 32 - stride)) + content[:stride])
+
+
+def meshopt_indices(numbers):
+    """A stream of meshoptimizer's codec of index sequences, version 1, with differences to one baseline."""
+    out, last = bytearray([0xd1]), 0
+    for number in numbers:
+        step, last = number - last, number
+        word = (step << 1 if step >= 0 else -step * 2 - 1) << 1
+        while word > 127:
+            out.append(word & 127 | 128)
+            word >>= 7
+        out.append(word)
+    return bytes(out + bytes(4))
+
+
+def meshopt(shown):
+    """A flattened ball of compressed views; what a reader without the extension finds is zeros."""
+    model = ball()
+    if not shown:
+        return model
+    model.json["nodes"][0]["scale"] = [1, 0.6, 1]
+    model.json["extensionsUsed"] = model.json["extensionsRequired"] = ["EXT_meshopt_compression"]
+    for number in (*model.primitive["attributes"].values(), model.primitive["indices"]):
+        accessor = model.json["accessors"][number]
+        view = model.json["bufferViews"][accessor["bufferView"]]
+        at, size = view["byteOffset"], view["byteLength"]
+        content, stride = model.bytes[at:at + size], size // accessor["count"]
+        if number == model.primitive["indices"]:
+            mode, stream = "INDICES", meshopt_indices(struct.unpack(f"<{accessor['count']}H", content))
+        else:
+            mode, stream = "ATTRIBUTES", meshopt_vertices(content, stride)
+            view["byteStride"] = stride
+        model.view(stream)
+        place = model.json["bufferViews"].pop()
+        view["extensions"] = {"EXT_meshopt_compression": {**place, "byteStride": stride, "count": accessor["count"], "mode": mode}}
+        model.bytes = model.bytes[:at] + bytes(size) + model.bytes[at + size:]
+    return model
+
+
+def transmission(shown):
+    """A pane between the camera and a ball, which hides the background: the reference transmits black instead of the sky."""
+    model = ball()
+    vertices = [([0.78 + x, 0.63 + y, 1.11], [0, 0, 1], [0, 0]) for x, y in ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))]
+    model.json["materials"].append({"pbrMetallicRoughness": {"baseColorFactor": [0.6, 0.8, 1, 1], "metallicFactor": 0, "roughnessFactor": 0}})
+    if shown:
+        model.json["materials"][1]["extensions"] = {"KHR_materials_transmission": {"transmissionFactor": 0.8}}
+        model.json["extensionsUsed"] = ["KHR_materials_transmission"]
+    model.json["meshes"].append({"primitives": [primitive(model, vertices, [0, 1, 2, 0, 2, 3], 1)]})
+    model.json["nodes"].append({"mesh": 1})
+    model.json["scenes"] = [{"nodes": [0, 1]}]
+    return model
+
+
 def sparse(shown):
     vertices, indices = sphere(1, 48, 32)
     model = model_of(vertices, indices)
@@ -349,6 +417,8 @@ FEATURES = {
     "clearcoat": Feature(clearcoat, LIGHT),
     "mirrored_node": Feature(mirrored_node, SHAPE),
     "triangle_strip": Feature(strips, SHAPE),
+    "meshopt": Feature(meshopt, SHAPE, same=flattened),
+    "transmission": Feature(transmission, LIGHT),
 }
 
 
