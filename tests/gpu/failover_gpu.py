@@ -34,7 +34,7 @@ from processes import children_of, end_process, require_gpu, skip, wait_for  # n
 DEMO = os.path.join(HERE, "..", "..", "pipelines", "demo.toml")
 FAKE = os.path.join(HERE, "..", "pipelines", "supervisor", "mps", "fake_mps", "nvidia-cuda-mps-control")
 STAGES = ("geometry", "vertex", "fragment", "display")
-PAUSE_S = 1.0   # after each death
+PAUSE_S = {"fault": 3.0}   # how long the sink is watched after a death, by its way: 1 s, or as long as the driver may take
 AT_DEATH_MS = 20
 LONG_MS = 400   # a pause without a takeover by standbys
 AIMS_MS = {"kill": 5, "all": 10, "fault": 160}   # medians, on an H100 or H200; 145 ms of a fault are the driver's
@@ -168,7 +168,7 @@ class Run:
         if victim == "middle":
             self.wait_until_stuck()
         begun = time.monotonic()
-        watcher = threading.Thread(target=lambda: found.extend(self.pauses_ms(begun, begun + PAUSE_S)))
+        watcher = threading.Thread(target=lambda: found.extend(self.pauses_ms(begun, begun + PAUSE_S.get(way, 1.0))))
         watcher.start()
         self.die(way, victim, ps)
         watcher.join()
