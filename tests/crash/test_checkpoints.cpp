@@ -176,6 +176,23 @@ TEST_CASE("a stage that dies before its last state is written is replaced, also 
     CHECK(checkpoints(run).back() == run.report()["frames"]);
 }
 
+TEST_CASE("a stopped run that is rebuilt before its end still writes its last states") {
+    run_fixture run;
+    run.start(remembering(run, "rebuilt", with_checkpoints(run, 1000)));
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    REQUIRE(::kill(run.pid_of("middle"), SIGSTOP) == 0);
+    run.signal(SIGINT);
+    const auto end = [&] { return ring::load(map_block(run).block().end); };
+    REQUIRE(run.wait_until([&] { return end() < ring::end_stopping; }));
+    CHECK(rebuild(run));
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(run.report()["rebuilds"] == 1);
+    REQUIRE_FALSE(checkpoints(run).empty());
+    CHECK(checkpoints(run).back() == run.report()["frames"]);
+}
+
 TEST_CASE("an upgrade that drains the run continues with its states") {
     run_fixture run;
     run.start(remembering(run, "kept", with_checkpoints(run, 50)));

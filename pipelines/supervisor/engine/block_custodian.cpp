@@ -141,6 +141,10 @@ void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, con
         if (segment_ && kept != nullptr) ring::enter_frames(c, segment_->block(), *kept, now_ns());
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
+        // A stop that has found END is not begun again, but a sender and the writers of states must know that
+        // this END is not that of the stream.
+        const bool is_stopped = stop_requested_ && end_ != ring::end_stopping && end_ != ring::end_unknown;
+        c.stop_asked.store(is_stopped ? 1 : 0, std::memory_order_relaxed);
         if (segment_)
             // if there is a former block, this is a rebuild, after which the counters of the run continue
             saved_counters_.restore(c, segment_->block(), c.stages, untrusted);
@@ -192,7 +196,7 @@ ring::kept_frames block_custodian::find_kept(const ring::reentry_limits& limits,
 void block_custodian::join() { segment_ = std::make_unique<shm::segment>(shm::segment::join(run_id_)); }
 
 void block_custodian::begin_checks_again() {
-    stop_requested_ = false;
+    stop_requested_ = ring::load(made_->stop_asked) != 0;
     deaths_then_ = seats_->account.deaths;
     seen_tails_.clear();
 }

@@ -228,7 +228,7 @@ private:
     shm::private_block made_;     ///< the block as it was published
     std::vector<bool> replaced_;  ///< by link: the next block's ring has other memory than that of this block
     u64 end_ = ring::end_unknown;
-    bool stop_requested_ = false;  ///< begin_stop() was called on this block
+    bool stop_requested_ = false;  ///< the run was stopped, in this block or in one before it
     std::vector<u64> seen_tails_;  ///< the highest observed tail of each link
     counter_backup saved_counters_;
     u64 counters_saved_ns_ = 0;
