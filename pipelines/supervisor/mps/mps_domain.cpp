@@ -77,21 +77,22 @@ bool mps_domain::adopt() {
         if (!spare_is_alive()) spare_ = spare_state::none;
         spare_of_ = spare_ == spare_state::ready ? generation_ : 0;
     }
-    if (has_name) {
-        ended_ = generation_ - 1;  // a spare is started after the previous generation has ended
-    } else {
-        enqueue({[part = &other()] {
-                     return outcome{"", part->end(0)};
-                 },
-                 [this, of = generation_](const outcome& o) {
-                     if (o.ended) ended_ = std::max(ended_, of - 1);
-                 },
-                 {}});
-    }
+    if (has_name) ended_ = generation_ - 1;  // a spare is started after the previous generation has ended
     const shm::process_id daemon = serving().daemon();
     up_ = daemon.pid != 0 && serving().is_responding(late_ms);
     if (up_) watch_daemon(daemon, pidfd_of(daemon));
     return up_;
+}
+
+void mps_domain::end_nameless() {
+    if (last_ > generation_) return;  // of the named spare, or of a process that was found
+    enqueue({[part = &other()] {
+                 return outcome{"", part->end(0)};
+             },
+             [this, of = generation_](const outcome& o) {
+                 if (o.ended) ended_ = std::max(ended_, of - 1);
+             },
+             {}});
 }
 
 /// A supervisor that adopts the run reads this link. The link has its old or its new value, never a partial

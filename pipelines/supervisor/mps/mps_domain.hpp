@@ -54,6 +54,10 @@ public:
     /// To be called after adopt() for each process that was found: a number that a process has is not used
     /// again.
     void mark_used(u32 generation) noexcept { last_ = std::max(last_, generation); }
+    /// To be called once after that: ends a daemon that neither serves nor is named as the spare one, unless
+    /// processes were found that may be its clients. The words of these are revoked first, because the end of
+    /// their server completes their events; a renewal follows, or the next spare replaces it.
+    void end_nameless();
 
     /// Ends a client. The client's words must be aborted first, and its process must be sent SIGCONT, because
     /// a stopped client cannot be ended. `then(why)` is always called from the event loop: `why` is empty if

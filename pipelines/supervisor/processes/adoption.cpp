@@ -300,7 +300,10 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
     count_cpu_of_fenced(t, remembered);
     found_processes n;
     for (auto& s : t.seats) find_processes(t, *s, run_id, remembered[s->index], n);
-    if (t.domain != nullptr) mark_generations(t);
+    if (t.domain != nullptr) {
+        mark_generations(t);
+        t.domain->end_nameless();
+    }
     in_order(t, [&] {
         for (auto& s : t.seats) resume_seat(t, *s);
         if (t.domain == nullptr || t.account.domain_abandoned) return;

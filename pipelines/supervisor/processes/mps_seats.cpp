@@ -368,6 +368,11 @@ void renew_daemon(process_table& t) {
     if (now < t.renewal_due_ns && awaits_revocation(t, spare)) return;  // watch_domain() calls again
     t.renewal_due_ns = 0;
     for (auto& s : t.seats) {
+        // A holder that could not be revoked in time must not see the events that the end of its server
+        // completes.
+        if (s->now && s->now->mps.generation != 0 && s->now->mps.generation != spare && !s->now->ended &&
+            s->now->pidfd)
+            shm::signal_pidfd(s->now->pidfd.get(), SIGKILL);
         for (auto& p : s->gone) {
             if (p->mps.generation == 0 || p->mps.generation == spare) continue;
             if (p->mps.generation == over && !is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks)

@@ -257,8 +257,19 @@ TEST_CASE("an adopter of a run with two daemons keeps the serving one and ends t
         CHECK(domain.adopt());
         CHECK(domain.daemon_pid() == pid_before);
         CHECK(domain.generation() == 2);
-        CHECK(turn_until(loop, [&] { return domain.has_ended(1); }));
-        CHECK(p.processes() == 2);
+        SECTION("no process may be a client of the other daemon, which has no name") {
+            domain.mark_used(2);
+            domain.end_nameless();
+            CHECK(turn_until(loop, [&] { return domain.has_ended(1); }));
+            CHECK(p.processes() == 2);
+        }
+        SECTION("a process may be its client: it is left until that process's words are revoked") {
+            domain.mark_used(3);
+            domain.end_nameless();
+            for (int k = 0; k < 10; ++k) loop.run_once(20);
+            CHECK_FALSE(domain.has_ended(1));
+            CHECK(p.processes() == 4);
+        }
     }
     CHECK(p.is_empty());
 }
@@ -312,6 +323,7 @@ TEST_CASE("an adopter leaves a spare domain whose daemon is dead until its clien
     {
         mps_domain domain(p.w.folder(), loop);
         CHECK(domain.adopt());
+        domain.end_nameless();
         CHECK(domain.generation() == 1);
         CHECK(domain.spare_generation() == 0);
         for (int k = 0; k < 10; ++k) loop.run_once(20);
