@@ -25,6 +25,8 @@ namespace {
 using nlohmann::json;
 
 constexpr u64 accept_patience_ns = 30 * ns_per_s;  ///< timeout for a supervisor that does not reply
+/// The same during a rebuild, which may wait for a device that ends the work of dead processes.
+constexpr u64 rebuild_patience_ns = 180 * ns_per_s;
 
 shm::unique_fd connect_within(const std::string& path, double wait_s) {
     const u64 until = now_ns() + static_cast<u64>(wait_s * 1e9);
@@ -121,14 +123,17 @@ attachment attach(const attach_request& request) {
     return a;
 }
 
-attachment attach_again(shm::unique_fd socket, const std::string& stage, const std::string& directory) {
-    if (!shm::send_message(socket.get(), write_message(run::detached_message{}).dump()))
+void report_detached(int socket, const std::string& stage) {
+    if (!shm::send_message(socket, write_message(run::detached_message{}).dump()))
         throw shm_error(
             fmt::format("reporting to the supervisor that {} is detached: {}", stage, errno_text(errno)));
     crash_here(crash_point::detach_reported);
+}
+
+attachment attach_again(shm::unique_fd socket, const std::string& stage, const std::string& directory) {
     attachment a;
     a.socket = std::move(socket);
-    take(session::await_answer(a.socket.get(), "stage " + stage, accept_patience_ns), a);
+    take(session::await_answer(a.socket.get(), "stage " + stage, rebuild_patience_ns), a);
     join_folder(directory);
     crash_here(crash_point::memory_received);
     return a;

@@ -72,8 +72,10 @@ struct attach_request {
 /// shm_error that names the missing object.
 [[nodiscard]] attachment attach(const attach_request& request);
 
-/// Reports on a standby's connection that the process is detached (detach_from_run()), and waits until the
-/// supervisor has an entry for it in the rebuilt run. Throws a shm_error, also if the supervisor ends.
+/// Reports on a standby's connection that the process is detached (detach_from_run()). Throws a shm_error.
+void report_detached(int socket, const std::string& stage);
+/// Waits after that until the supervisor has an entry for the process in the rebuilt run. Throws a shm_error,
+/// also if the supervisor ends.
 [[nodiscard]] attachment attach_again(shm::unique_fd socket, const std::string& stage,
                                       const std::string& directory);
 

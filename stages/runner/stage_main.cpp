@@ -189,8 +189,9 @@ struct detached_process {
 };
 
 // The supervisor makes the new block when it has this process's report, so nothing that the process has done
-// before may reach the block or the rings afterwards. Every wait here ends with the process: the supervisor
-// kills it if the report is late, and the heartbeat ends it without a supervisor.
+// before may reach the block or the rings afterwards. The supervisor kills the process if the report is late.
+// Without a supervisor the heartbeat ends it, and once that has been stopped, the report or the wait for the
+// answer fails.
 detached_process detach(std::optional<runtime>& r, std::unique_ptr<stage>& s, std::optional<heartbeat>& heart,
                         runtime_sources& from) {
     crash_here(crash_point::start_over_requested);
@@ -257,6 +258,7 @@ void run(std::unique_ptr<stage> (*make)(), std::unique_ptr<stage> made, const ar
     from.hooks = test_hooks::of_environment();
     std::optional<detached_process> again = run(attach(request_from(a)), std::move(made), from);
     if (!again) return;
+    report_detached(again->socket.get(), again->stage);  // before the stage's own code, which may be slow
     made = make();
     attachment to = attach_again(std::move(again->socket), again->stage, again->directory);
     (void)run(std::move(to), std::move(made), from);

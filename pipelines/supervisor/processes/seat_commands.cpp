@@ -237,7 +237,10 @@ void pause_all(process_table& t, bool words_intact, bool keep_standbys) {
     for (auto& s : t.seats) {
         s->machine.restore_paused(paused[s->index]);
         t.c->seat[s->index].paused.store(paused[s->index] ? 1 : 0, std::memory_order_release);
-        if (!keep_standbys || !request_start_over(t, *s)) end_standby(*s);
+        if (s->standby && (!keep_standbys || !request_start_over(t, *s))) {
+            s->standby->kill_sent = true;
+            end_standby(*s);
+        }
         if (!s->now) continue;
         s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor = true;
         retire(t, *s);

@@ -111,7 +111,7 @@ void keep_standby(process_table& t, seat& s, u64 now) {
     v.restarts = s.restarts;
     v.fresh_deaths = s.machine.fresh_deaths();
     v.there = s.standby != nullptr;
-    v.standing_by = s.standby && s.standby->standing_by;
+    v.standing_by = s.standby && s.standby->standing_by && !s.standby->kill_sent;
     v.kill_sent = s.standby && s.standby->kill_sent;
     v.age_ns = s.standby ? now - std::min(now, t.groups.uncounted().shifted(s.standby->spawned_ns, now)) : 0;
     v.start_timeout_ns = t.setup->start_timeout_ns;

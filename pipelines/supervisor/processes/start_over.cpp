@@ -7,6 +7,7 @@
 #include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/process_id.hpp"
 #include "spec/programs.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/standby.hpp"
@@ -21,6 +22,7 @@ constexpr u64 standby_pause_ns = ns_per_s;
 
 void end_now(const seat& s) {
     s.standby->kill_sent = true;
+    s.standby->standing_by = false;
     end_standby(s);
 }
 
@@ -59,8 +61,9 @@ void watch_detaching(process_table& t, u64 now) {
 }
 
 std::unique_ptr<process> take_detached(process_table& t, seat& s) {
+    // its end may not have been handled yet
     if (!s.standby || !s.standby->has_detached || s.standby->kill_sent || s.standby->connection < 0 ||
-        wants_domain(t, s))
+        wants_domain(t, s) || shm::has_ended(s.standby->pidfd.get()))
         return nullptr;
     std::unique_ptr<process> p = std::move(s.standby);
     p->starts_over = p->has_detached = p->standing_by = false;

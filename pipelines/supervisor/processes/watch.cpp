@@ -236,6 +236,7 @@ void supervise_seats(process_table& t, u64 now) {
 }
 
 void restart_clocks(process_table& t, u64 now) noexcept {
+    if (t.holders_gone_ns != 0) t.holders_gone_ns = now;
     for (auto& s : t.seats) s->clock_base_ns = std::max(s->clock_base_ns, now);
 }
 
