@@ -90,6 +90,13 @@ void forget(
     CHECK(rebuild(run));
 }
 
+/// Returns the END that a stop has found.
+u64 wait_for_end(run_fixture& run) {
+    const auto end = [&] { return ring::load(map_block(run).block().end); };
+    REQUIRE(run.wait_until([&] { return end() < ring::end_stopping; }));
+    return end();
+}
+
 }  // namespace
 
 TEST_CASE("a run that has lost all memory continues from its newest checkpoint with the same states") {
@@ -183,14 +190,33 @@ TEST_CASE("a stopped run that is rebuilt before its end still writes its last st
     REQUIRE(makes_progress(run));
     REQUIRE(::kill(run.pid_of("middle"), SIGSTOP) == 0);
     run.signal(SIGINT);
-    const auto end = [&] { return ring::load(map_block(run).block().end); };
-    REQUIRE(run.wait_until([&] { return end() < ring::end_stopping; }));
+    (void)wait_for_end(run);
     CHECK(rebuild(run));
     CHECK(run.wait() == 0);
     INFO(run.log());
     CHECK(run.report()["rebuilds"] == 1);
     REQUIRE_FALSE(checkpoints(run).empty());
     CHECK(checkpoints(run).back() == run.report()["frames"]);
+}
+
+TEST_CASE("a last state that the disk does not take costs a stopped run its last checkpoint only") {
+    run_fixture run;
+    run.start(remembering(run, "full", with_checkpoints(run, 1000)));
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    const i32 middle = run.pid_of("middle");
+    REQUIRE(::kill(middle, SIGSTOP) == 0);
+    run.signal(SIGINT);
+    const u64 end = wait_for_end(run);
+    std::filesystem::create_directories(
+        fmt::format("{}.{}.partial", run::state_path(run.path("kept"), "middle", end), middle));
+    REQUIRE(::kill(middle, SIGCONT) == 0);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK_THAT(run.log(), contains(fmt::format("the state before frame {}, at which the run ends", end)) &&
+                              contains("are not all in"));
+    CHECK(run.report()["restarts"] == 0);
+    CHECK(checkpoints(run).empty());
 }
 
 TEST_CASE("an upgrade that drains the run continues with its states") {

@@ -217,6 +217,12 @@ bool run_phase::awaits_states(u64 now) {
     const bool stopped = ring::load(block_->block().stop_asked) != 0 && !facts_->end_requested_by.empty() &&
                          facts_->stream_ended_by == shm::none && block_->end() < setup_->end;
     if (!stopped || !checkpoints_->lacks_states(block_->end())) return false;
+    // A process that has exited could not write the state.
+    if (std::none_of(seats_->seats.begin(), seats_->seats.end(), [&](const auto& s) {
+            return s->machine.state() != seat_state::done &&
+                   checkpoints_->lacks_state(setup_->stages[s->stage].spec.name, block_->end());
+        }))
+        return false;
     if (delivered_ns_ == 0) delivered_ns_ = now;
     return running_since(delivered_ns_, now) < setup_->stop_timeout_ns;
 }

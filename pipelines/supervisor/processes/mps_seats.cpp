@@ -286,7 +286,7 @@ bool standby_fits(const process_table& t, const seat& s) noexcept {
 }
 
 bool death_breaks_domain(const process_table& t, const seat& s, const process& p) noexcept {
-    return breaks_domain(view_of(t, p, t.through(s.stage)));
+    return breaks_domain(view_of(t, p, t.has_finished(s.stage, p.how)));
 }
 
 bool fence_is_known(const process_table& t, const process& p) noexcept {

@@ -135,6 +135,8 @@ std::vector<std::string> process_table::unended_processes() const {
 
 namespace {
 
+u64 last_of_run(const process_table& t) noexcept { return t.end ? *t.end : ring::load(t.c->end); }
+
 /// True if the run was stopped at `last` and the stage has still to write its state for the run that
 /// continues, so a process that dies before is replaced.
 bool owes_state(const process_table& t, u32 stage, u64 last) {
@@ -144,8 +146,8 @@ bool owes_state(const process_table& t, u32 stage, u64 last) {
 
 }  // namespace
 
-bool process_table::through(u32 stage) const noexcept {
-    const u64 last = end ? *end : ring::load(c->end);
+bool process_table::has_all_frames(u32 stage) const noexcept {
+    const u64 last = last_of_run(*this);
     if (last == ring::end_unknown || last == ring::end_stopping) return false;
     const shm::stage_block& b = made->stage[stage];
     if (b.source != shm::none) {
@@ -153,12 +155,22 @@ bool process_table::through(u32 stage) const noexcept {
         for (u32 i = 0; i < std::min(b.outputs, shm::max_outputs); ++i)
             all = all && b.output_link[i] < shm::max_links &&
                   ring::load(c->link[b.output_link[i]].tail) >= last;
-        return all && !owes_state(*this, stage, last);
+        return all;
     }
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
         if (b.input_link[i] >= shm::max_links || ring::load(c->link[b.input_link[i]].tail) < last)
             return false;
-    return !owes_state(*this, stage, last);
+    return true;
+}
+
+bool process_table::through(u32 stage) const noexcept {
+    return has_all_frames(stage) && !owes_state(*this, stage, last_of_run(*this));
+}
+
+bool process_table::has_finished(u32 stage, const death& how) const noexcept {
+    const bool by_itself = how.known && !how.outside && !how.deadline && !how.restart_requested;
+    if (by_itself && how.signal == 0 && how.exit_code == exit_code::ok) return has_all_frames(stage);
+    return through(stage);
 }
 
 BOOST_DESCRIBE_STRUCT(root_cause, (), (label, what, exit_code, last_lines))

@@ -230,7 +230,12 @@ struct process_table {
     [[nodiscard]] bool holders_gone() const noexcept;
     [[nodiscard]] std::vector<std::string> unended_processes() const;
     /// True if the stage has processed every frame of the run.
+    [[nodiscard]] bool has_all_frames(u32 stage) const noexcept;
+    /// True if the stage has, in addition, written its last state, if it has to.
     [[nodiscard]] bool through(u32 stage) const noexcept;
+    /// True if a process of the stage that has ended in this way needs no successor. A process that has
+    /// exited with 0 after the last frame needs none, even if the disk has not taken its last state.
+    [[nodiscard]] bool has_finished(u32 stage, const death& how) const noexcept;
     /// Adds the CPU time of all processes to seat::counters. To be called before the control block is
     /// replaced, because a process may have ended without being fenced in the old block.
     void count_cpu() noexcept;

@@ -92,6 +92,8 @@ void count_death(process_table& t, u32 seat_index) {
 
 void apply_restart_policy(process_table& t, seat& s, process& p) {
     p.judged = true;
+    // Its exit code may have become known after its death was recorded.
+    p.how.through = p.how.through || (p.how.known && t.has_finished(s.stage, p.how));
     if (!p.how.through) ++s.counters.exits[enum_name(exit_reason_of(t, s, p))];
     s.last_exit_pid = p.pid;
     s.last_exit = s.machine.state() == seat_state::stopping ? "down"

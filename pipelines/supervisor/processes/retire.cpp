@@ -177,8 +177,10 @@ bool kill_due(const process_table& t, const process& p, u64 now) noexcept {
 bool verdict_due(const process_table& t, const seat& s, const process& p) noexcept {
     const bool known = p.how.known || p.how.deadline || p.how.outside || p.how.restart_requested;
     const bool last = t.setup->stages[s.stage].spec.restart == restart_policy::no;
+    // nothing waits for a successor that gets no frame
+    const bool through = p.how.through || t.has_all_frames(s.stage);
     return !p.judged &&
-           verdict_is_due({known, p.ended, p.how.commits != 0, p.how.through, last, p.leaving, p.kill_sent});
+           verdict_is_due({known, p.ended, p.how.commits != 0, through, last, p.leaving, p.kill_sent});
 }
 
 process* find_process(seat& s, const ring::incarnation_id& incarnation) noexcept {
@@ -258,7 +260,7 @@ void record_death(process_table& t, seat& s, process& p) {
         else
             ++p.unknown_frames;
     }
-    p.how.through = t.through(s.stage);
+    p.how.through = t.has_finished(s.stage, p.how);
     p.how.may_give_back = t.setup->stages[s.stage].spec.is_remote(s.instance);
     p.how.exposed = t.setup->stages[s.stage].receives();
     p.how.commits = load(t.c->entry[p.incarnation.entry].commits);

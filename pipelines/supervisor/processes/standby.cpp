@@ -137,7 +137,7 @@ bool promote_standby(process_table& t, seat& s) {
     succession_view v;
     const bool replaced = s.now->how.restart_requested && !s.now->mps.with_domain;
     v.configured = t.setup->stages[s.stage].spec.standby && !t.ending && !t.paused && !s.successor &&
-                   in_work && !replaced && !s.now->by_hand && !t.through(s.stage) &&
+                   in_work && !replaced && !s.now->by_hand && !t.has_finished(s.stage, s.now->how) &&
                    (!s.standby || standby_fits(t, s));
     v.holder_running = s.machine.state() == seat_state::running;
     v.holder_delivered = ring::load(t.c->entry[s.now->incarnation.entry].commits) != 0;
