@@ -235,14 +235,26 @@ std::size_t runtime::state_bytes() noexcept { return states()->slot_bytes - befo
 
 u64 runtime::state_layout() const { return run::layout_of(output_format(outputs_.size() - 1).to_json()); }
 
+// While this process started, the one before it (or, if this is a standby, the holder of the seat) may have
+// made states, and newer checkpoints may have replaced the one that was there. The newest state is READY. A
+// second look finds the state that replaced it during the first.
+bool runtime::has_newer_state() {
+    const ring::link_ref all(control(), states()->index);
+    for (u32 k = 0; k < 2 * all.slots(); ++k)
+        if (all.ready_slot(k % all.slots())) return true;
+    return false;
+}
+
 void runtime::load_checkpoint() {
     const u64 first = attachment_.checkpoint;
     if (first == 0) return;
     const auto state = run::read_state(attachment_.checkpoint_folder,
                                        {attachment_.stage, first, state_layout()}, state_bytes());
+    if (!state && has_newer_state()) return;
     if (!state)
         throw output_error(
-            fmt::format("the state {}, from which the stage continues, is missing: remove the checkpoints",
+            fmt::format("the state {}, from which the stage continues, is missing: end the run and continue "
+                        "with --first at another frame, or remove the folder",
                         run::state_path(attachment_.checkpoint_folder, attachment_.stage, first)));
     restored_at_ = first;
     if (state->empty()) return;

@@ -172,6 +172,7 @@ private:
     void map_headers();
     void map_previous_states(u32 link);
     void load_checkpoint();
+    [[nodiscard]] bool has_newer_state();
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link, device::access wanted);
     [[nodiscard]] const attached_block& asset_block(std::string_view name) const;

@@ -219,6 +219,29 @@ TEST_CASE("a last state that the disk does not take costs a stopped run its last
     CHECK(checkpoints(run).empty());
 }
 
+TEST_CASE("a process does not need the checkpoint that its predecessor has continued from") {
+    run_fixture run;
+    const std::string file = remembering(run, "replaced", with_checkpoints(run, 1000));
+    run.start(file);
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    run.signal(SIGINT);
+    REQUIRE(run.wait() == 0);
+    REQUIRE_FALSE(checkpoints(run).empty());
+    const u64 first = checkpoints(run).back();
+    const u64 end = first + 200;
+    run.start(file, {"--first", "checkpoint", "--frames", std::to_string(end)});
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    // as newer checkpoints do while a process starts
+    CHECK(std::filesystem::remove(run::state_path(run.path("kept"), "middle", first)));
+    CHECK(::kill(run.pid_of("middle"), SIGKILL) == 0);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(run.report()["restarts"] == 1);
+    CHECK(hashes(run, first, end) == undisturbed_hashes(first, end));
+}
+
 TEST_CASE("an upgrade that drains the run continues with its states") {
     run_fixture run;
     run.start(remembering(run, "kept", with_checkpoints(run, 50)));
