@@ -242,6 +242,21 @@ TEST_CASE("a process does not need the checkpoint that its predecessor has conti
     CHECK(hashes(run, first, end) == undisturbed_hashes(first, end));
 }
 
+TEST_CASE("a run whose source has ended its stream is complete, even if it is stopped then") {
+    run_fixture run;
+    run.start(
+        run.pipeline("ended", number_pipeline("ended", with_checkpoints(run, 10), state_key,
+                                              state_key + "ends_at = 30\n", state_key + "finish_ms = 50\n")));
+    REQUIRE(run.wait_running());
+    CHECK(wait_for_end(run) == 30);
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK_THAT(run.log(), contains("interrupted: finishing frames in flight"));
+    CHECK(run.report()["frames"] == 30);
+    CHECK_FALSE(std::filesystem::exists(run.path("kept")));
+}
+
 TEST_CASE("an upgrade that drains the run continues with its states") {
     run_fixture run;
     run.start(remembering(run, "kept", with_checkpoints(run, 50)));

@@ -152,7 +152,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     e.note_end(o.exit_code);
     // A run that has failed or was ended before its last frame leaves its checkpoints for --first checkpoint.
     constexpr std::array as_intended = {exit_code::ok, exit_code::frames_abandoned, exit_code::state_lost};
-    const bool all_made = o.end_requested_by.empty() || o.end >= o.planned_end;
+    const bool all_made = o.end_requested_by.empty() || o.end >= o.planned_end || !o.ended_by.empty();
     if (!all_made)
         e.keep_checkpoints();
     else if (std::find(as_intended.begin(), as_intended.end(), o.exit_code) != as_intended.end())
