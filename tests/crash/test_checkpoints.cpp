@@ -189,6 +189,7 @@ TEST_CASE("a stopped run that is rebuilt before its end still writes its last st
     REQUIRE(run.wait_running());
     REQUIRE(makes_progress(run));
     REQUIRE(::kill(run.pid_of("middle"), SIGSTOP) == 0);
+    sleep_s(0.02);
     run.signal(SIGINT);
     (void)wait_for_end(run);
     CHECK(rebuild(run));

@@ -241,21 +241,22 @@ void checkpoint_store::add(u64 number) {
     write_list(std::move(next));
 }
 
-// A run that is stopped before its first frame has no state to write.
+// A run that is stopped before its first frame has no state to write. If it is rebuilt at its end, its states
+// are those that the rebuild has kept.
 bool checkpoint_store::lacks_states(u64 end) const {
-    if (stages_.empty() || end <= block_first_ || is_kept(end)) return false;
+    if (stages_.empty() || end <= first_ || is_kept(end)) return false;
     const std::vector<u64> whole = run::numbers_with_states(setup_->checkpoint_folder, stages_);
     return !std::binary_search(whole.begin(), whole.end(), end);
 }
 
 bool checkpoint_store::lacks_state(const std::string& stage, u64 end) const {
     std::error_code ignored;
-    return end > block_first_ && std::find(stages_.begin(), stages_.end(), stage) != stages_.end() &&
+    return end > first_ && std::find(stages_.begin(), stages_.end(), stage) != stages_.end() &&
            !std::filesystem::exists(run::state_path(setup_->checkpoint_folder, stage, end), ignored);
 }
 
 std::string checkpoint_store::complete_last(u64 end) {
-    if (stages_.empty() || end <= block_first_) return "";
+    if (stages_.empty() || end <= first_) return "";
     settle();
     if (is_kept(end)) return "";
     if (lacks_states(end))

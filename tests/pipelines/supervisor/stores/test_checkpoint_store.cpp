@@ -216,6 +216,18 @@ TEST_CASE("a stopped run completes a checkpoint for its end, if every stage has 
     CHECK(store.complete_last(37) == "");
 }
 
+TEST_CASE("a stopped run that is rebuilt at its end still needs its last states") {
+    states s;
+    checkpoint_store store(s.setup);
+    REQUIRE(store.begin(0));
+    store.begin_again(37);
+    CHECK(store.lacks_states(37));
+    CHECK(store.lacks_state("a", 37));
+    s.write(37);
+    CHECK(store.complete_last(37) == "");
+    CHECK(s.list() == numbers{37});
+}
+
 TEST_CASE("two runs do not write their checkpoints to one folder") {
     states s;
     checkpoint_store one(s.setup);
