@@ -146,7 +146,7 @@ def main():
                 f.write(content)
         film.end(film.start(calm, "--out", "", "--record", "post", "--record-to", os.path.join(folder, "run.mcap")))
         report = os.path.join(folder, "report.json")
-        run = film.start(killed, "--fps", str(2 * a.fps), "--out", "display=" + os.path.join(folder, "out", "frame_%05d.png"), "--out",
+        run = film.start(killed, "--fps", str(a.fps), "--out", "display=" + os.path.join(folder, "out", "frame_%05d.png"), "--out",
                          "display-post=" + os.path.join(folder, "out", "post_%05d.png"), "--report", report)
         try:
             wait_for("all stages", lambda: all(film.stages().get(name, (None,))[0] for name in VICTIMS), 60)
