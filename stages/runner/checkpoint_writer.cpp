@@ -94,7 +94,14 @@ void checkpoint_writer::committed(const ring::job& j) {
 void checkpoint_writer::write_last(ring::link_ref& states, u64 end) {
     {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return due_ == 0; });
+        if (!changed_.wait_for(lock, std::chrono::nanoseconds(full_disk_patience_ns),
+                               [&] { return due_ == 0; })) {
+            log::warning(
+                "the state before frame {}, at which the run ends, is not written: the file of the one "
+                "before is still being written to {}",
+                end, runtime_->attached().checkpoint_folder);
+            return;
+        }
     }
     if (!copy_of(states, end)) return;
     int failed = write(end);
@@ -132,7 +139,7 @@ void checkpoint_writer::write_loop() {
     std::unique_lock lock(mutex_);
     u64 failures = 0;
     for (;;) {
-        changed_.wait(lock, [&] { return due_ != 0 || ending_; });
+        changed_.wait(lock, [&] { return due_ != 0 || ending_; });  // for a thread of this process
         if (due_ == 0) return;
         const u64 frame = due_;
         lock.unlock();
