@@ -9,6 +9,7 @@
 
 #include "core/errors.hpp"
 #include "core/user_input.hpp"
+#include "frame/image_format.hpp"
 #include "shm/block_guard.hpp"
 
 namespace carousel::detail {
@@ -50,7 +51,7 @@ void set_used(shm::used_extents* used, const ring::frame_format& in, std::string
 namespace carousel {
 
 frame_format image_format(u32 width, u32 height) {
-    return {"carousel.image.rgba8", {{"color", element::u8_, {height, width, 4}, {}, 0}}, {}};
+    return ring::image_format_of(ring::pixel_format::rgba8, width, height);
 }
 
 const input_description& require_one_input(const configuration& with, std::string_view what) {

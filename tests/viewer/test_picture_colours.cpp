@@ -206,7 +206,7 @@ TEST_CASE("NV12 values are converted to the correct colours") {
     CHECK_FALSE(seen.scale.of_values);
     CHECK(pixel_text(p, reinterpret_cast<const std::byte*>(bytes.data()), 1, 3) == "Y 81 U 90 V 240");
     plane_picture full = p;
-    full.full_range = true;
+    full.colours.full_range = true;
     CHECK(paint(full, bytes).at(0) == grey(16));
 }
 

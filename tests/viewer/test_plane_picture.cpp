@@ -94,10 +94,22 @@ TEST_CASE("NV12 is recognised by its planes' names or by the format's type") {
 
 TEST_CASE("the meaning of an NV12 picture's values is given by constants, else by its height") {
     const plane small{"nv12", element::u8_, {6, 4}}, large{"nv12", element::u8_, {1080, 4}};
-    CHECK(only(small).red_part == 0.299);
-    CHECK(only(large).red_part == 0.2126);
+    CHECK(only(small).colours == ring::yuv_colours{601, false});
+    CHECK(only(large).colours == ring::yuv_colours{709, false});
     const plane_picture annotated = only({"a", {small}, {{"yuv_matrix", 2020}, {"full_range", 1}}});
-    CHECK((annotated.red_part == 0.2627 && annotated.full_range));
+    CHECK(annotated.colours == ring::yuv_colours{2020, true});
+}
+
+TEST_CASE("each format of Carousel's own pictures is shown as one") {
+    for (const ring::pixel_format pixels : ring::pixel_formats) {
+        CAPTURE(ring::name_of(pixels));
+        ring::frame_format f = ring::image_format_of(pixels, 8, 4);
+        (void)f.lay_out();
+        const auto shown = picture_of(f);
+        REQUIRE(shown);
+        CHECK((shown->width == 8 && shown->height == 4));
+        CHECK((shown->kind == picture_kind::values) == (pixels == ring::pixel_format::gray8));
+    }
 }
 
 TEST_CASE("the part of a picture in use is that of its rows and columns") {

@@ -8,6 +8,7 @@
 
 #include "core/enum_names.hpp"
 #include "kernels/body/srgb.hpp"
+#include "picture/rgba.hpp"
 #include "viewer/watch/picture_range.hpp"
 
 namespace carousel::viewer {
@@ -240,10 +241,10 @@ std::optional<std::pair<plane_picture, const std::byte*>> one_channel(const plan
 }
 
 void paint_colours(const plane_picture& p, const std::byte* from, std::byte* to) {
+    const u64 high = ring::element_bytes(p.type) - 1;  // the most significant byte of a value
     for (u32 y = 0; y < p.height; ++y)
         for (u32 x = 0; x < p.width; ++x, to += 4) {
-            for (u32 c = 0; c < 3; ++c) to[c] = *p.at(from, x, y, c);
-            to[3] = p.channels == 4 ? *p.at(from, x, y, 3) : std::byte{255};
+            for (u32 c = 0; c < 4; ++c) to[c] = c < p.channels ? p.at(from, x, y, c)[high] : std::byte{255};
         }
 }
 
@@ -256,18 +257,7 @@ chroma chroma_at(const plane_picture& p, const std::byte* from, u32 x, u32 y) {
 }
 
 void paint_nv12(const plane_picture& p, const std::byte* from, std::byte* to) {
-    const f64 black = p.full_range ? 0 : 16, span = p.full_range ? 255 : 219,
-              differences = p.full_range ? 255 : 224, green_part = 1 - p.red_part - p.blue_part;
-    const auto in_bytes = [](f64 v) { return static_cast<u8>(std::clamp(v * 255 + 0.5, 0.0, 255.0)); };
-    for (u32 y = 0; y < p.height; ++y)
-        for (u32 x = 0; x < p.width; ++x, to += 4) {
-            const chroma c = chroma_at(p, from, x, y);
-            const f64 light = (std::to_integer<u8>(*p.at(from, x, y)) - black) / span;
-            const f64 red = light + 2 * (1 - p.red_part) * (c.v - 128) / differences,
-                      blue = light + 2 * (1 - p.blue_part) * (c.u - 128) / differences;
-            const f64 green = (light - p.red_part * red - p.blue_part * blue) / green_part;
-            put(to, {in_bytes(red), in_bytes(green), in_bytes(blue)});
-        }
+    nv12_to_rgba8({from, p.row_bytes, from + p.chroma_at, p.chroma_row, p.width, p.height, p.colours}, to);
 }
 
 }  // namespace

@@ -88,6 +88,8 @@ void add_meaning(plane_picture& p, const frame_format& f) {
         p.kind = picture_kind::values;
         p.channel_names = {"roughness", "metallic", "clearcoat", "emission"};
     }
+    const auto image = ring::image_in(f);
+    if (image && image->pixels == ring::pixel_format::rgba16) p.kind = picture_kind::colours;
     if (p.kind != picture_kind::values) return;
     p.meaning = meaning_of(p, f);
     p.zero_is_nothing = p.name == "depth" && (surface || f.type == kernels::shadow_format);
@@ -98,16 +100,9 @@ void add_meaning(plane_picture& p, const frame_format& f) {
     p.channel_names.assign(names[row], names[row] + p.channels);
 }
 
-void take_constants(plane_picture& p, const frame_format& f) {
-    const auto constant = [&f](const char* name, f64 otherwise) {
-        const auto at = f.constants.find(name);
-        return at == f.constants.end() ? otherwise : at->second;
-    };
+void take_colours(plane_picture& p, const frame_format& f) {
     p.kind = picture_kind::nv12;
-    p.full_range = constant("full_range", 0) != 0;
-    const f64 matrix = constant("yuv_matrix", p.height >= 720 ? 709 : 601);
-    p.red_part = matrix == 601 ? 0.299 : matrix == 2020 ? 0.2627 : 0.2126;
-    p.blue_part = matrix == 601 ? 0.114 : matrix == 2020 ? 0.0593 : 0.0722;
+    p.colours = ring::colours_of(f, p.height);
 }
 
 /// NV12 in one plane: the rows of luma are followed by half as many rows of chroma.
@@ -119,7 +114,7 @@ std::optional<plane_picture> as_one_nv12(const frame_format& f, const plane& p, 
     out->height = out->height / 3 * 2;
     out->chroma_at = out->row_bytes * out->height;
     out->chroma_row = out->row_bytes;
-    take_constants(*out, f);
+    take_colours(*out, f);
     return out;
 }
 
@@ -137,7 +132,7 @@ std::optional<plane_picture> as_two_nv12(const frame_format& f, const plane& y, 
     out->bytes = uv.offset + uv.bytes() - y.offset;
     out->chroma_at = uv.offset - y.offset;
     out->chroma_row = strides[0];
-    take_constants(*out, f);
+    take_colours(*out, f);
     return out;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "frame/frame_format.hpp"
+#include "frame/image_format.hpp"
 #include "shm/frame_header.hpp"
 
 namespace carousel::viewer {
@@ -92,13 +93,12 @@ void with_reader(ring::element type, Use&& use) {
 
 // Determines which planes of a ring are pictures, and where their pixels are.
 // A plane with rows and columns is a picture: [rows, columns], [rows, columns, 1 to 4] or [1 to 4, rows,
-// columns], dense or strided, of any element type. Planes of 8 bit with 3 or 4 channels contain colours; all
-// others contain values, which are mapped to colours (picture_colours.hpp). NV12 (luma per pixel, two chroma
-// values per 2 x 2 pixels) is recognised by name: one plane "nv12" u8[rows * 3 / 2, columns], or two planes
-// "y" u8[rows, columns] and "uv" u8[rows / 2, columns / 2, 2] or u8[rows / 2, columns]. Planes with other
-// names are NV12 if the type of the frame format contains "nv12". Two constants of the format may describe
-// the colours: "yuv_matrix" 601, 709 or 2020 (default: 709 from 720 rows on, 601 below), "full_range" 1
-// (default: 16 to 235).
+// columns], dense or strided, of any element type. Planes of 8 bit with 3 or 4 channels contain colours, and
+// so does the plane of "carousel.image.rgba16"; all others contain values, which are mapped to colours
+// (picture_colours.hpp). NV12 (luma per pixel, two chroma values per 2 x 2 pixels) is recognised by name: one
+// plane "nv12" u8[rows * 3 / 2, columns], or two planes "y" u8[rows, columns] and "uv" u8[rows / 2, columns /
+// 2, 2] or u8[rows / 2, columns]. Planes with other names are NV12 if the type of the frame format contains
+// "nv12". Constants of the format may describe the colours (frame/image_format.hpp).
 
 /// What the values of a plane mean. It determines the colours that are used unless the user chooses others.
 enum class plane_meaning : u8 {
@@ -114,7 +114,7 @@ enum class plane_meaning : u8 {
 
 enum class picture_kind : u8 {
     rgba,     ///< the bytes are already RGBA8
-    colours,  ///< 8-bit colours, which are shown unchanged
+    colours,  ///< colours of 8 or 16 bits, which are shown unchanged, with 8 bits
     values,
     nv12,
 };
@@ -139,8 +139,7 @@ struct plane_picture {
     std::size_t index = 0;  ///< index of the plane in the format; if there are two planes, index of the first
     u32 row_dimension = 0;  ///< the dimension of the rows; the next one has the columns
     u64 chroma_at = 0, chroma_row = 0;  ///< nv12: offset of the chroma from `offset`; bytes per row of chroma
-    f64 red_part = 0.2126, blue_part = 0.0722;  ///< nv12: weights of red and blue in the luma
-    bool full_range = false;                    ///< nv12
+    ring::yuv_colours colours;          ///< nv12
 
     [[nodiscard]] bool is_rgba() const noexcept { return kind == picture_kind::rgba; }
     [[nodiscard]] const std::byte* at(const std::byte* begin, u32 x, u32 y, u32 channel = 0) const noexcept {

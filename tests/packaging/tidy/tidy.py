@@ -32,7 +32,7 @@ CORE = {
     "dead_letters": BASE + ["device", "frame", "parameters"],
     "control": BASE + ["device", "frame", "parameters", "ring", "telemetry", "run"],
     "session": RUN + ["device"],
-    "picture": ["core"],   # for programs that make pictures; the library that is installed has none of it
+    "picture": ["core", "frame"],   # for programs that make pictures; the library that is installed has none of it
     "kernels": ["core", "device"],
     "stages/sdk": LIBRARY + ["kernels"],
     "stages/scene": LIBRARY + ["kernels", "stages/sdk"],
