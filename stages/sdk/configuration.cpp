@@ -200,6 +200,20 @@ std::string settings::choice(std::string_view key, std::string_view fallback,
     return chosen;
 }
 
+std::map<std::string, std::string> settings::texts(std::string_view key) const {
+    const auto* value = state_->find_value(key);
+    if (value == nullptr) return {};
+    constexpr const char* expected = "a table of texts, numbers or flags, e.g. { name = \"value\" }";
+    if (!value->is_object()) wrong_value(key, *value, expected);
+    std::map<std::string, std::string> out;
+    for (const auto& [name, entry] : value->items()) {
+        if (!entry.is_string() && !entry.is_number() && !entry.is_boolean())
+            wrong_value(key, *value, expected);
+        out[name] = entry.is_string() ? entry.get<std::string>() : entry.dump();
+    }
+    return out;
+}
+
 bool settings::has(std::string_view key) const {
     state_->known.emplace(key);
     return state_->values.contains(std::string(key));

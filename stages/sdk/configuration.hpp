@@ -50,6 +50,9 @@ public:
     /// Returns one of `choices`; refuses others with "did you mean".
     [[nodiscard]] std::string choice(std::string_view key, std::string_view fallback,
                                      const std::vector<std::string>& choices) const;
+    /// Returns the entries of a table, e.g. options = { preset = "fast", crf = 18 }, with numbers and flags
+    /// as texts (18, true); empty if the file does not have the key. Throws settings_error for other values.
+    [[nodiscard]] std::map<std::string, std::string> texts(std::string_view key) const;
     /// Returns whether the file has the key. This does not count as reading the key.
     [[nodiscard]] bool has(std::string_view key) const;
     /// Throws settings_error for the first key that has not been read.

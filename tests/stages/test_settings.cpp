@@ -22,6 +22,16 @@ TEST_CASE("settings return the written value, or the default") {
     CHECK_NOTHROW(s.refuse_unread());
 }
 
+TEST_CASE("a table of settings has its entries as texts") {
+    const auto s = settings::from_json(R"({"options": {"preset": "fast", "crf": 18, "on": true}, "n": 1})");
+    const std::map<std::string, std::string> expected{{"crf", "18"}, {"on", "true"}, {"preset", "fast"}};
+    CHECK(s.texts("options") == expected);
+    CHECK(s.texts("absent").empty());
+    CHECK_THROWS_WITH(s.texts("n"), contains("n = 1: expected a table"));
+    const auto nested = settings::from_json(R"({"options": {"list": [1]}})");
+    CHECK_THROWS_AS(nested.texts("options"), settings_error);
+}
+
 TEST_CASE("a wrong type or a value out of range names the key, the value and the range") {
     const auto s = settings::from_json(R"({"n": 50, "x": "a", "big": 18446744073709551615, "half": 0.5})");
     CHECK_THROWS_WITH(s.integer("n", 1, 0, 10), contains("n = 50") && contains("0 to 10"));

@@ -69,6 +69,7 @@ EXTRAS = {
     "hosts": ["core"],     # several hosts: for supervisors and links
     "stages/inference": RENDERER,
     "stages/compression": ["core"],
+    "stages/media": BASE + ["frame"],   # what stages with FFmpeg's libraries share
     "stages/recording": LIBRARY + ["kernels", "stages/sdk", "stages/compression"],
     "stages/hosts/link": LIBRARY + ["hosts"],  # what two hosts say: no socket, no UCX
     "stages/hosts/ucx": LIBRARY,
