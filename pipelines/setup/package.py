@@ -36,7 +36,9 @@ PLATFORM = "manylinux_2_36_x86_64"
 SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libz|ld-linux-x86-64)\.so\.\d+")
 # Libraries that only these programs need: each program works as soon as its library is installed.
 OPTIONAL = {"carousel-send": "libuc[ps].so.*", "carousel-receive": "libuc[ps].so.*", "carousel-remote": "libuc[ps].so.*",
-            "libcarousel-film.so": "lib[as][vw]*.so.*", "carousel-viewer": "libglfw.so.*"}
+            "libcarousel-film.so": "lib[as][vw]*.so.*", "libgstcarousel.so": "libg[stol]*-[12].0.so.*",
+            "carousel-viewer": "libglfw.so.*"}
+WITH_OWN_PACKAGE = ("carousel-viewer", "libgstcarousel.so")   # in Debian packages, which depend on those libraries
 
 
 def run(*command, **options):
@@ -250,6 +252,8 @@ DEBIAN = {
     "python3-carousel": {"files": ["usr/lib/carousel/python/*", "usr/lib/python3/*"], "section": "python",
                          "depends": "carousel (= {version}), python3 (>= {python}), python3 (<< {next_python}), python3-numpy",
                          "about": "stages, ports and pipelines in Python"},
+    "gstreamer1.0-carousel": {"files": ["usr/lib/*/gstreamer-1.0/*"], "section": "video", "depends": "", "recommends": "carousel (= {version})",
+                              "about": "GStreamer elements that read and write frames of pipelines"},
     "carousel-doc": {"files": ["usr/share/doc/carousel/html/*"], "section": "doc", "depends": "carousel (= {version})",
                      "about": "documentation as a site, with search, for browsers"},
     "carousel": {"files": ["*"], "section": "utils", "depends": "", "recommends": "libssl3, libdw1",
@@ -299,6 +303,9 @@ def add_debian_files(whole):
     if os.path.isdir(os.path.join(whole, "usr/lib/carousel/python")):
         os.makedirs(os.path.join(whole, "usr/lib/python3/dist-packages"))
         os.symlink("../../carousel/python/carousel", os.path.join(whole, "usr/lib/python3/dist-packages/carousel"))
+    if os.path.isdir(plugins := os.path.join(whole, "usr/lib/gstreamer-1.0")):   # the folder of the distribution's plugins
+        os.makedirs(os.path.join(whole, "usr/lib/x86_64-linux-gnu"))
+        shutil.move(plugins, os.path.join(whole, "usr/lib/x86_64-linux-gnu/gstreamer-1.0"))
     folder = os.path.join(os.path.dirname(whole), "copyright")
     os.makedirs(folder)
     with open(os.path.join(folder, "copyright"), "w", encoding="utf-8") as text:
@@ -313,7 +320,7 @@ def write_control(name, folder, version):
     minor = int(re.search(r"cpython-3(\d+)", module).group(1)) if module else 0
     depends, recommends = library_packages(folder)
     own = package["depends"].format(version=version, python=f"3.{minor}", next_python=f"3.{minor + 1}")
-    words = {"Depends": [own, depends], "Recommends": [package.get("recommends", ""), recommends], "Suggests": [package.get("suggests", "")]}
+    words = {"Depends": [own, depends], "Recommends": [package.get("recommends", "").format(version=version), recommends], "Suggests": [package.get("suggests", "")]}
     size = sum(os.lstat(os.path.join(folder, file)).st_size for file in files_below(folder)) // 1024
     lines = [f"Package: {name}", f"Version: {version}", "Architecture: amd64", f"Section: {package['section']}", "Priority: optional",
              f"Maintainer: {MAINTAINER}", f"Installed-Size: {size}", "Source: carousel"]
@@ -336,7 +343,7 @@ def library_packages(folder):
     """Returns (Depends, Recommends): packages of libraries. Recommends has those that only OPTIONAL programs need, Depends the others."""
     optional, needed = [], []
     for binary in binaries_below(folder):
-        (optional if os.path.basename(binary) in OPTIONAL and binary != "usr/bin/carousel-viewer" else needed).append(os.path.join(folder, binary))
+        (optional if os.path.basename(binary) in OPTIONAL and os.path.basename(binary) not in WITH_OWN_PACKAGE else needed).append(os.path.join(folder, binary))
     if not optional + needed:
         return "", ""
     with tempfile.TemporaryDirectory() as empty:   # dpkg-shlibdeps requires a source package

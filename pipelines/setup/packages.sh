@@ -102,6 +102,14 @@ libswscale-dev libswscale/swscale.h
 EOF
 }
 
+# Needed in addition for the GStreamer plugin.
+carousel_gstreamer_packages() {
+    cat <<EOF
+libgstreamer1.0-dev gstreamer-1.0/gst/gst.h
+libgstreamer-plugins-base1.0-dev gstreamer-1.0/gst/video/video.h
+EOF
+}
+
 # Needed in addition for a link to another host: UCX, and libcrypto for its token.
 carousel_host_packages() {
     cat <<EOF
@@ -118,9 +126,12 @@ carousel_python_packages() {
 # Needed in addition by the tests.
 carousel_test_packages() {
     carousel_film_packages
+    carousel_gstreamer_packages
     carousel_host_packages
     carousel_python_packages
     cat <<EOF
+gstreamer1.0-tools gst-launch-1.0
+gstreamer1.0-plugins-base gst-launch-1.0
 catch2 catch2/catch.hpp:catch2/catch_all.hpp
 python3 python3
 ffmpeg ffmpeg

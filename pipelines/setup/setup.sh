@@ -3,7 +3,7 @@
 # Shared by ./pipelines/launch, ./pipelines/package and ./tests/run: find and install missing packages, configure, build. Sourced; bash.
 #
 # The caller sets `root` (the repository), may set `no_install=yes`, and calls in this order:
-#   carousel_packages programs [films] [hosts] [python] [packages] [images] [site] | tests [networks] | all-tests
+#   carousel_packages programs [films] [gstreamer] [hosts] [python] [packages] [images] [site] | tests [networks] | all-tests
 #       ends the script with exit code 2 when something is missing and can't be installed
 #   carousel_configure PRESET [--kept] [-Dkey=value ...]
 #   carousel_build PRESET TARGET...
@@ -77,6 +77,7 @@ carousel_packages() {
     mapfile -t missing < <({
         carousel_program_packages
         case " $* " in *' films '*) carousel_film_packages ;; esac
+        case " $* " in *' gstreamer '*) carousel_gstreamer_packages ;; esac
         case " $* " in *' hosts '*) carousel_host_packages ;; esac
         case " $* " in *' python '*) carousel_python_packages ;; esac
         case " $* " in *' packages '*) carousel_package_packages ;; esac
@@ -157,7 +158,7 @@ carousel_configure() {
     # A toolkit, or what films, links or Python need, that is installed or removed later must be detected although no file of the
     # repository has changed.
     key="$options
-$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :) hosts=$(compgen -G '/usr/include/ucp/api/ucp.h' || :) python=$(compgen -G '/usr/include/pybind11/pybind11.h' || :)$(compgen -G '/usr/include/python3*/Python.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
+$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :) gstreamer=$(compgen -G '/usr/include/gstreamer-1.0/gst/video/video.h' || :) hosts=$(compgen -G '/usr/include/ucp/api/ucp.h' || :) python=$(compgen -G '/usr/include/pybind11/pybind11.h' || :)$(compgen -G '/usr/include/python3*/Python.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
     if [ -e "$build/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then
         return 0
     fi

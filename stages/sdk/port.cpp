@@ -3,10 +3,12 @@
 #include <carousel/port.hpp>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "control/client.hpp"
+#include "control/ps_message.hpp"
 #include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/json.hpp"
@@ -249,6 +251,41 @@ ring::parameter_schema open_run::parameters() const {
         run::client(to_->run()).ask(run::parameters_request{}, to_->options().wait_s, answer_patience_s);
     return run::parameters_from(answer).schema;
 }
+std::string open_run::reading_port(const std::string& name) const {
+    to_->require_owner();
+    const run::ps_answer ps = run::read_ps(
+        run::client(to_->run()).ask(run::ps_request{}, to_->options().wait_s, answer_patience_s));
+    std::map<std::string, std::pair<u32, u32>>
+        reads;  // by port: number of inputs, and of those that are `name`
+    bool is_ring = false;
+    for (const run::ps_link& l : ps.links.value_or(std::vector<run::ps_link>{})) {
+        const std::string by_output = l.stage.substr(0, l.stage.find('.')) + "." + l.output;
+        const bool is_named = l.stage == name || (!l.output.empty() && by_output == name);
+        is_ring = is_ring || is_named;
+        for (const run::ps_link::reader& r : l.readers)
+            if (r.port) {
+                ++reads[r.stage].first;
+                reads[r.stage].second += is_named ? 1 : 0;
+            }
+    }
+    if (reads.contains(name)) return name;
+    std::vector<std::string> ports;
+    for (const auto& [port, count] : reads)
+        if (count.first == 1 && count.second == 1) ports.push_back(port);
+    if (ports.size() == 1) return ports.front();
+    if (!ports.empty())
+        throw config_error(
+            fmt::format("the ports {} read \"{}\": name one of them instead", fmt::join(ports, ", "), name));
+    if (!is_ring)
+        throw config_error(fmt::format("no stage \"{}\" with an output in {}{}; these have one: {}", name,
+                                       this->name(), did_you_mean_clause(name, stages()),
+                                       fmt::join(stages(), ", ")));
+    throw config_error(fmt::format(
+        "no port of {0} reads every frame of \"{1}\": add [[stage]] name = \"out\" run = \"port\" "
+        "inputs = [\"{1}\"] to the pipeline file, or read the newest frames",
+        this->name(), name));
+}
+f64 open_run::fps() const { return to_->fps(); }
 std::vector<std::string> open_run::stages() const { return to_->stages(); }
 const std::string& open_run::name() const noexcept { return to_->run().name; }
 

@@ -40,6 +40,7 @@ public:
     [[nodiscard]] const std::shared_ptr<const run::mapped_block>& block() { return observed().mapped(); }
     [[nodiscard]] const open_options& options() const noexcept { return options_; }
     [[nodiscard]] std::vector<std::string> stages();
+    [[nodiscard]] f64 fps() { return observed().block().fps; }
 
     /// Returns the context of the device that `id` identifies. The supervisor identifies devices in the same
     /// way.

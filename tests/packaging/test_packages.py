@@ -96,7 +96,7 @@ class Packages(unittest.TestCase):
     def test_debian_packages(self):
         folders = package.debian_folders(BUILD, self.scratch)
         self.check_man_pages(os.path.join(folders["carousel"], "usr/share/man/man1"))
-        self.assertEqual(set(folders) - {"python3-carousel", "carousel-viewer", "carousel-doc"}, {"carousel", "carousel-dev"})
+        self.assertEqual(set(folders) - {"python3-carousel", "carousel-viewer", "carousel-doc", "gstreamer1.0-carousel"}, {"carousel", "carousel-dev"})
         self.check_site(folders)
         with open(os.path.join(folders["carousel"], "usr/lib/systemd/system/carousel@.service"), encoding="utf-8") as unit:
             self.assertIn("\nExecStart=/usr/bin/carousel run ", unit.read())
@@ -112,7 +112,7 @@ class Packages(unittest.TestCase):
                 control[name] = dict(line.split(": ", 1) for line in text.read().splitlines() if not line.startswith(" "))
             self.assertEqual(control[name]["Version"], package.version_of(BUILD))
             self.assertEqual([f for f in package.files_below(folder) if not f.startswith(("usr/", "DEBIAN/"))], [])
-            self.assertEqual([b for b in package.binaries_below(folder) if not b.startswith(("usr/bin/", "usr/lib/carousel/python/", "usr/lib/libcarousel-space.so."))], [])
+            self.assertEqual([b for b in package.binaries_below(folder) if not b.startswith(("usr/bin/", "usr/lib/carousel/python/", "usr/lib/libcarousel-space.so.", "usr/lib/x86_64-linux-gnu/gstreamer-1.0/"))], [])
         depends = control["carousel"]["Depends"]
         for library in ("libc6 (>= 2", "libfmt9", "libstdc++6 (>= "):
             self.assertIn(library, depends)
@@ -121,6 +121,8 @@ class Packages(unittest.TestCase):
         self.assertIn("carousel (= ", control["carousel-dev"]["Depends"])
         if os.path.exists(os.path.join(BUILD, "carousel-send")):
             self.assertIn("libucx0", control["carousel"]["Recommends"])
+        if "gstreamer1.0-carousel" in folders:
+            self.assertIn("libgstreamer1.0-0", control["gstreamer1.0-carousel"]["Depends"])
         if "python3-carousel" in folders:
             self.assertRegex(control["python3-carousel"]["Depends"], r"python3 \(>= 3\.\d+\), python3 \(<< 3\.\d+\)")
             self.assertIn("usr/lib/python3/dist-packages/carousel", package.files_below(folders["python3-carousel"]))

@@ -202,6 +202,13 @@ public:
     /// Returns the schema of the pipeline's parameters: names, types and offsets; empty if the pipeline has
     /// none. Asks the supervisor. Throws shm_error if no reply arrives within wait_s.
     [[nodiscard]] ring::parameter_schema parameters() const;
+    /// Returns the name of the reading port that gets every frame of the ring `name`: `name` itself if it is
+    /// a reading port, otherwise the only port that has this ring as its only input. Asks the supervisor.
+    /// Throws config_error if there is none, or more than one; shm_error if no reply arrives within wait_s.
+    [[nodiscard]] std::string reading_port(const std::string& name) const;
+    /// Returns the pipeline's frame rate in Hz; 0: the run is not paced. Throws shm_error if the run's shared
+    /// memory has no name here.
+    [[nodiscard]] f64 fps() const;
     /// Returns the names of the run's stages that have an output.
     [[nodiscard]] std::vector<std::string> stages() const;
     /// The run's name.

@@ -74,6 +74,7 @@ EXTRAS = {
     "stages/hosts/link": LIBRARY + ["hosts"],  # what two hosts say: no socket, no UCX
     "stages/hosts/ucx": LIBRARY,
     "stages/hosts": LIBRARY + ["hosts", "kernels", "stages/sdk", "stages/compression", "stages/hosts/link", "stages/hosts/ucx"],
+    "stages/gstreamer": LIBRARY + ["stages/sdk"],
     "stages/python": LIBRARY + ["stages/sdk"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
     "spaces": COMMAND + ["ipc"],
