@@ -342,23 +342,46 @@ void begin_stop(shm::control_block& c) noexcept {
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
 }
 
+std::optional<u64> first_unbegun_by(const shm::control_block& c, u32 source) noexcept {
+    const shm::source_block& q = c.source[std::min(source, shm::max_sources - 1)];
+    const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
+    const shm::tail_word& tail = c.link[std::min(q.link, shm::max_links - 1)].tail;
+    const u64 t = load(tail);
+    if (!intact(load(tail.raw()))) return std::nullopt;
+    u64 first = std::max(c.first_ring_sequence, t);
+    for (u64 number = t; number < t + n; ++number) {
+        const lease_word w = lease_word::of(load(q.sequence_lease[number % n]));
+        if (w.state == lease_state::damaged) return std::nullopt;
+        const bool begun = w.generation != lap_of(q, number, n) || w.state == lease_state::leased;
+        if (begun) first = std::max(first, number + 1);
+    }
+    return first;
+}
+
 std::optional<u64> first_unbegun(const shm::control_block& c) noexcept {
     u64 first = c.first_ring_sequence;
     for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
-        const shm::source_block& q = c.source[k];
-        const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
-        const shm::tail_word& tail = c.link[std::min(q.link, shm::max_links - 1)].tail;
-        const u64 t = load(tail);
-        if (!intact(load(tail.raw()))) return std::nullopt;
-        first = std::max(first, t);
-        for (u64 number = t; number < t + n; ++number) {
-            const lease_word w = lease_word::of(load(q.sequence_lease[number % n]));
-            if (w.state == lease_state::damaged) return std::nullopt;
-            const bool begun = w.generation != lap_of(q, number, n) || w.state == lease_state::leased;
-            if (begun) first = std::max(first, number + 1);
-        }
+        const std::optional<u64> of_source = first_unbegun_by(c, k);
+        if (!of_source) return std::nullopt;
+        first = std::max(first, *of_source);
     }
     return first;
+}
+
+// The tail is read last, so a frame that has left its slot meanwhile is below it.
+std::optional<u64> first_not_ready(shm::control_block& c, u32 link) noexcept {
+    const link_ref ring(c, link);
+    u64 first = 0;
+    for (u32 k = 0; k < ring.slots(); ++k) {
+        const slot_ref s = ring.ready_slot(k);
+        if (slot_word::of(load(ring.block().slot[k])).state == slot_state::damaged) return std::nullopt;
+        if (s && s.ring_sequence == shm::no_number) return std::nullopt;
+        if (s) first = std::max(first, s.ring_sequence + 1);
+    }
+    if (!intact(load(ring.block().tail.raw()))) return std::nullopt;
+    const u64 tail = ring.tail();
+    if (first > tail + ring.window()) return std::nullopt;  // the number in a header is wrong
+    return std::max(first, tail);
 }
 
 bool try_finish_stop(shm::control_block& c) noexcept {

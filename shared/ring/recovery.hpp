@@ -68,6 +68,11 @@ void begin_stop(shm::control_block& c) noexcept;
 /// Returns the first number that no source has begun: no source has leased or completed this number or a
 /// higher number. Empty if a word that is needed for this is damaged.
 [[nodiscard]] std::optional<u64> first_unbegun(const shm::control_block& c) noexcept;
+/// Returns the first number that this source has not begun; sources may be up to a window apart.
+[[nodiscard]] std::optional<u64> first_unbegun_by(const shm::control_block& c, u32 source) noexcept;
+/// Returns the lowest number above those of all frames that are READY in the ring or have left it. Empty if a
+/// word or a header that is needed for this is damaged.
+[[nodiscard]] std::optional<u64> first_not_ready(shm::control_block& c, u32 link) noexcept;
 /// Phase 2: after every live source has acknowledged (revoked sources need not), END = 1 + the highest number
 /// that is leased or done. Returns true if END is known.
 bool try_finish_stop(shm::control_block& c) noexcept;

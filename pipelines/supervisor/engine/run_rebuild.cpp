@@ -169,19 +169,22 @@ u64 run_rebuild::known_end() const {
     return block_->end() == ring::end_stopping ? setup_->end : block_->end();
 }
 
-/// Returns the lowest frame that no source has begun, but at least the highest tail that was observed;
-/// no_frame if the words that show this frame are damaged.
+/// Returns the lowest frame that a source has not begun; of each source, at least the highest tail of its
+/// ring that was observed. Sources whose words are damaged do not count; no_frame if all are.
 u64 run_rebuild::first_unbegun() const {
-    u64 first = ring::first_unbegun(block_->block()).value_or(telemetry::no_frame);
-    for (u32 k = 0; k < block_->published().links; ++k) first = std::max(first, block_->seen_tail(k));
-    return first;
+    u64 lowest = telemetry::no_frame;
+    for (u32 k = 0; k < block_->published().sources; ++k)
+        if (const auto first = ring::first_unbegun_by(block_->block(), k))
+            lowest =
+                std::min(lowest, std::max(*first, block_->seen_tail(block_->published().source[k].link)));
+    return lowest;
 }
 
 /// Returns the lowest frame that a sink has claimed but not recorded as committed, even if the block is
 /// damaged. The next frame that a sink with `every` takes may be a frame that no source has begun. In this
-/// case the result is the lowest frame that was not begun, so that no frame before the sink's next frame is
-/// left out. For any other sink the block need not be read, because every frame below the sink's lowest frame
-/// of this kind is known to have been begun by a source.
+/// case the result is the lowest frame that one of the sources has not begun, so that no frame before the
+/// sink's next frame is left out. For any other sink the block need not be read, because every frame below
+/// the sink's lowest frame of this kind is known to have been begun by a source.
 u64 run_rebuild::first_to_deliver() const {
     std::vector<telemetry::counted_sink> sinks;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {

@@ -106,6 +106,17 @@ std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
+/// Returns a number above those of all frames that were READY in one of the rings that the stage reads.
+/// Returns nothing if a word is damaged.
+std::optional<u64> first_not_ready(const process_table& t, u32 stage) noexcept {
+    std::optional<u64> first = 0;
+    for_each_blocking_group(t, stage, [&](u32 link, u32) {
+        const std::optional<u64> of_ring = ring::first_not_ready(*t.c, link);
+        first = first && of_ring ? std::optional(std::max(*first, *of_ring)) : std::nullopt;
+    });
+    return first;
+}
+
 /// Returns false if the word of a group is damaged, or if another process has just changed it.
 bool open_groups(const process_table& t, u32 stage) noexcept {
     bool open = true;
@@ -213,10 +224,10 @@ void await_again(process_table& t, u32 stage) {
     const stage_setup& st = t.setup->stages[stage];
     if (!st.spec.optional || !counts_frames(st) || !t.ledgers.claim_suspended(stage)) return;
     // A process that has read CLOSED lets frames bypass the group, but only frames that were READY before the
-    // group was opened. So each of them was begun, and its number is lower. A higher number would leave out
-    // frames that no sink has a claim on, and a rebuild would begin after them although no source has made
-    // them.
-    const std::optional<u64> first = ring::first_unbegun(*t.c);
+    // group was opened, so their numbers are lower. A higher number would leave out frames that no sink has a
+    // claim on, and a rebuild would begin after them although their source, which may be later than another
+    // source, has not made them.
+    const std::optional<u64> first = first_not_ready(t, stage);
     if (!first) return;  // a word is damaged
     if (const std::string why = t.ledgers.resume_claim(stage, *first); !why.empty()) t.log_line(why);
     if (t.ledgers.claim_suspended(stage)) return;

@@ -61,7 +61,9 @@ std::string frame_text(const std::optional<u64>& frame) {
 // Returns the reason why a receiver waits. The text names the frame that has not arrived. If the other host
 // may be unable to send that frame because of a sink on this host, the text also names that sink.
 std::string missing_input(const process_table& t, const seat& s) {
-    const std::optional<u64> next = ring::first_unbegun(*t.c);
+    std::optional<u64> next;
+    for (u32 k = 0; k < t.made->sources; ++k)
+        if (t.made->source[k].stage == s.stage) next = ring::first_unbegun_by(*t.c, k);
     std::string text = fmt::format("{} waits for another host, from which {} has not arrived", s.label,
                                    next ? fmt::format("frame {}", *next) : "the next frame");
     const telemetry::undelivered_frame undelivered =
