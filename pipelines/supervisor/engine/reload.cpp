@@ -253,8 +253,9 @@ bool reload_extension::restart_next() {
                    ? done(true)
                    : false;
     }
-    // A stage without a process gets the new settings when it starts.
-    if (pid == 0 && state != "starting" && state != "backoff") return done(true);
+    // A stage without a process gets the new settings and program when it starts. In any other state, a death
+    // or a rebuild replaces its process at the moment, perhaps by a standby with the old program.
+    if (pid == 0 && (state == "down" || state == "done" || state == "failed")) return done(true);
     const run::verdict v =
         run::read_verdict(run_->carry_out(run::to_json(run::seat_request{run::seat_order::restart, label})));
     if (v.ok)

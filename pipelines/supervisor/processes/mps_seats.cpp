@@ -417,7 +417,6 @@ void end_misplaced_standbys(process_table& t) {
     for (auto& s : t.seats) {
         if (!s->standby || s->standby->kill_sent) continue;
         if (s->standby->mps.generation == generation_for(t, *s, true)) continue;
-        s->standby->kill_sent = true;
         end_standby(*s);
     }
 }

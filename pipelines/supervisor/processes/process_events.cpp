@@ -245,7 +245,6 @@ void connection_closed(process_table& t, int connection) {
             if (p->connection == connection) p->connection = -1;
         if (s->standby && s->standby->connection == connection) {
             s->standby->connection = -1;
-            s->standby->standing_by = false;
             end_standby(*s);
         }
         if (!s->now || s->now->connection != connection) continue;
@@ -267,7 +266,7 @@ void mark_ready(process& p) {
 void stage_is_ready(process_table& t, int connection) {
     for (auto& s : t.seats) {
         if (s->standby && s->standby->connection == connection) {
-            s->standby->standing_by = true;
+            s->standby->standing_by = !s->standby->kill_sent;
             mark_ready(*s->standby);
             s->standby_delay_ns = 0;
         }

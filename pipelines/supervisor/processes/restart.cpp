@@ -12,6 +12,7 @@
 #include "shm/process_id.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
+#include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
 
 namespace carousel::supervisor {
@@ -130,6 +131,8 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
                                p.port ? " has left its port" : " died", how, frames_in_flight(p)));
     if (fault) t.faults_of_processes.begin(s, *fault);
     const seat_action next = s.machine.on(e, now_ns());
+    // Should the seat be started again, its program may have been replaced before.
+    if (s.machine.state() == seat_state::done || s.machine.state() == seat_state::failed) end_standby(s);
     if (next == seat_action::start && !t.ending && lacked_resources(p.how))
         return postpone_start(t, s, s.log->last().empty() ? s.last_exit : s.log->last().back());
     apply_seat_action(t, s, next, &p);

@@ -145,13 +145,13 @@ std::string kill_seat(process_table& t, seat& s, int signal) {
 std::string restart_seat(process_table& t, seat& s) {
     require_no_port(t, s, "restart");
     const seat_state before = s.machine.state();
+    end_standby(s);  // the standby is replaced as well, because it also runs the old program
     if (!s.now &&
         (before == seat_state::backoff || before == seat_state::down || before == seat_state::failed))
         return bring_seat_up(t, s);
     if (!s.now || before == seat_state::done || before == seat_state::stopping)
         refuse_command(s, "restart", "it has no process");
     const i32 old = s.now->pid;
-    end_standby(s);  // the standby is replaced as well, because it also runs the old program
     s.now->how.restart_requested = s.now->how.outside = s.now->by_supervisor = true;
     note_request(t, *s.now, ring::requested_end::restart);
     retire(t, s);
@@ -237,10 +237,7 @@ void pause_all(process_table& t, bool words_intact, bool keep_standbys) {
     for (auto& s : t.seats) {
         s->machine.restore_paused(paused[s->index]);
         t.c->seat[s->index].paused.store(paused[s->index] ? 1 : 0, std::memory_order_release);
-        if (s->standby && (!keep_standbys || !request_start_over(t, *s))) {
-            s->standby->kill_sent = true;
-            end_standby(*s);
-        }
+        if (!keep_standbys || !request_start_over(t, *s)) end_standby(*s);
         if (!s->now) continue;
         s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor = true;
         retire(t, *s);

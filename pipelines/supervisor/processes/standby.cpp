@@ -123,7 +123,6 @@ void keep_standby(process_table& t, seat& s, u64 now) {
         case standby_care::end_late:
             t.log_line(fmt::format("{}'s standby (pid {}) was not ready within {} s, so it is ended", s.label,
                                    s.standby->pid, t.setup->start_timeout_ns / ns_per_s));
-            s.standby->kill_sent = true;
             end_standby(s);
             break;
         case standby_care::none:
@@ -217,7 +216,10 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
 }
 
 void end_standby(const seat& s) noexcept {
-    if (s.standby && s.standby->pidfd) shm::signal_pidfd(s.standby->pidfd.get(), SIGKILL);
+    if (!s.standby) return;
+    s.standby->kill_sent = true;
+    s.standby->standing_by = false;
+    if (s.standby->pidfd) shm::signal_pidfd(s.standby->pidfd.get(), SIGKILL);
 }
 
 // A standby owns nothing, so its entry is free as soon as its process has ended.

@@ -47,6 +47,8 @@ void keep_standby(process_table& t, seat& s, u64 now);
 /// Makes the standby the successor of the seat's holder if choose_succession() permits it. The standby
 /// remains in seat::standby, with an epoch.
 [[nodiscard]] bool promote_standby(process_table& t, seat& s);
+/// Ends the seat's standby, if there is one. From then on it takes over no seat, although its process may
+/// still exist.
 void end_standby(const seat& s) noexcept;
 void standby_ended(process_table& t, seat& s, u64 now);
 /// Handles a STANDBY entry that a dead supervisor has left.

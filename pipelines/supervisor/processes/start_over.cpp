@@ -20,12 +20,6 @@ constexpr u64 detach_patience_ns = 250 * ns_per_ms;
 /// Until then the first frames after a rebuild have passed all stages of most pipelines.
 constexpr u64 standby_pause_ns = ns_per_s;
 
-void end_now(const seat& s) {
-    s.standby->kill_sent = true;
-    s.standby->standing_by = false;
-    end_standby(s);
-}
-
 }  // namespace
 
 bool request_start_over(process_table& t, seat& s) {
@@ -56,7 +50,7 @@ void watch_detaching(process_table& t, u64 now) {
         t.log_line(fmt::format(
             "{}'s standby (pid {}) has not left the old control block within {} ms, so it is ended", s->label,
             s->standby->pid, detach_patience_ns / ns_per_ms));
-        end_now(*s);
+        end_standby(*s);
     }
 }
 
@@ -75,7 +69,7 @@ void end_start_over(process_table& t) {
     const u64 due = now_ns() + standby_pause_ns;
     for (auto& s : t.seats) {
         s->standby_due_ns = std::max(s->standby_due_ns, due);
-        if (s->standby && !s->standby->kill_sent) end_now(*s);
+        end_standby(*s);
     }
 }
 

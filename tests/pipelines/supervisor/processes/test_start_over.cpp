@@ -10,6 +10,9 @@
 #include "core/clock.hpp"
 #include "ring/topology.hpp"
 #include "shm/fd_socket.hpp"
+#include "supervisor/processes/retire.hpp"
+#include "supervisor/processes/seat_commands.hpp"
+#include "supervisor/processes/standby.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -76,7 +79,7 @@ TEST_CASE("only a ready standby of a stage in C++ with its own GPU context and n
     const std::function<void(rebuilt_run&)> changes[] = {
         [](rebuilt_run& r) { r.standby().standing_by = false; },
         [](rebuilt_run& r) { r.standby().connection = -1; },
-        [](rebuilt_run& r) { r.standby().kill_sent = true; },
+        [](rebuilt_run& r) { end_standby(r.place()); },
         [](rebuilt_run& r) { r.standby().debuggers = 1; },
         [](rebuilt_run& r) { r.standby().mps.generation = 1; },
         [](rebuilt_run& r) { r.setup.stages[0].forwards_frames = true; },
@@ -121,4 +124,29 @@ TEST_CASE("a detached standby becomes a seat's next process unless its connectio
     CHECK_FALSE(r.place().standby);
     end_start_over(*r.table);
     CHECK(r.place().standby_due_ns > now_ns());
+}
+
+TEST_CASE("a standby of a stage that was restarted or has failed takes over no seat") {
+    const std::function<void(rebuilt_run&)> ends[] = {
+        [](rebuilt_run& r) {
+            r.place().machine.resume(seat_state::failed, now_ns(), 0);
+            (void)restart_seat(*r.table, r.place());
+        },
+        [](rebuilt_run& r) {
+            r.setup.stages[0].spec.restart = restart_policy::no;
+            r.place().machine.resume(seat_state::running, now_ns(), 0);
+            process dead;
+            dead.how.known = true;
+            dead.how.exit_code = 3;
+            apply_restart_policy(*r.table, r.place(), dead);
+        }};
+    for (std::size_t k = 0; k < std::size(ends); ++k) {
+        CAPTURE(k);
+        rebuilt_run r;
+        REQUIRE(r.request());
+        standby_detached(*r.table, r.ours.get());
+        ends[k](r);
+        CHECK_FALSE(take_detached(*r.table, r.place()));
+        CHECK_FALSE(r.standby().standing_by);
+    }
 }
