@@ -48,10 +48,15 @@ void taa(device::queue& q, const taa_args& args) {
                               static_cast<const void*>(args.out), static_cast<const void*>(args.next),
                               static_cast<const void*>(args.after)})
         if (plane == nullptr) throw config_error("taa: a plane is missing");
-    const copy_motion& m = args.motion;
+    const mesh_motion& m = args.motion;
     if (m.triangle != nullptr && (m.draw == nullptr || m.models == nullptr || m.before == nullptr ||
-                                  m.after == nullptr || m.copies == 0 || m.mesh.triangle_count == 0))
+                                  m.after == nullptr || m.copies == 0 || m.mesh.counts.triangle_count == 0))
         throw config_error("taa: a plane of the moving copies is missing, or there are none");
+    if (const vertex_motion& v = m.vertices; v.block != nullptr) {
+        for (const pose_planes& pose : {v.now, v.before, v.after})
+            if (m.mesh_block == nullptr || pose.matrices == nullptr || pose.weights == nullptr)
+                throw config_error("taa: the mesh, or a plane of the pose is missing");
+    }
     if (args.frames == 0) throw config_error("taa: the number of frames is 0; expected at least 1");
 #if CAROUSEL_WITH_CUDA
     if (q.kind() == device::device_kind::cuda) return cuda::taa(q, args);

@@ -5,6 +5,7 @@
 
 #include "device/backend.hpp"
 #include "kernels/environment.hpp"
+#include "kernels/motion_layout.hpp"
 #include "kernels/punctual_light.hpp"
 #include "kernels/scene.hpp"
 #include "kernels/surface_planes.hpp"
@@ -41,15 +42,26 @@ struct light_args {
 };
 void light(device::queue& q, const light_args& args);
 
-/// Where the copies of a mesh are and were. Null pointers: only the camera moves.
-struct copy_motion {
+/// How the vertices of a mesh move within it (skins, morph targets). A null block: not at all.
+struct vertex_motion {
+    motion_layout layout;
+    const std::byte* block = nullptr;
+    // f32[matrices][12], and f32[weights], or f32[1] without weights
+    pose_planes now;     ///< of the scene; is only read
+    pose_planes before;  ///< `after` of the frame before, or zeros; is only read
+    pose_planes after;
+};
+/// Where the surfaces of a mesh are and were. A null `triangle`: only the camera moves.
+struct mesh_motion {
     const u32* triangle = nullptr;  ///< surface_planes::triangle
-    mesh_counts mesh;
+    mesh_layout mesh;
+    const std::byte* mesh_block = nullptr;  ///< needed only if vertices move
     u32 copies = 0;
     const draw_record* draw = nullptr;  ///< planes of the scene
     const f32* models = nullptr;        ///< f32[copies][16]
     const f32* before = nullptr;        ///< f32[copies][12]: `after` of the frame before, or zeros
     f32* after = nullptr;  ///< the matrices of the copies that this frame has, zeros of all others
+    vertex_motion vertices;
 };
 /// Mixes each frame with those before it: temporal anti-aliasing.
 struct taa_args {
@@ -61,7 +73,7 @@ struct taa_args {
     f32* out = nullptr;            ///< f32[height][width][4]; the fourth value is 1
     f32* next = nullptr;           ///< the same light; the fourth value is the number of frames in it
     f32* after = nullptr;          ///< the frame's matrix from the world to clip space, without jitter
-    copy_motion motion;
+    mesh_motion motion;
     scene_state scene;  ///< with which the frame was drawn
     u32 width = 0, height = 0;
     u32 frames = 32;  ///< the newest frame has at least this part of what stands still: 1 / frames

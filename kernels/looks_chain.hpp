@@ -118,7 +118,7 @@ public:
         a.history = at(first ? zeros_ : history_[before]), a.before = at(first ? zeros_ : view_[before]);
         a.out = at(mixed_), a.next = at(history_[now]), a.after = at(view_[now]);
         a.motion.triangle = planes().triangle;
-        a.motion.mesh = chain_.layout().counts, a.motion.copies = options_.instances;
+        a.motion.mesh = chain_.layout(), a.motion.copies = options_.instances;
         a.motion.draw = chain_.draws(), a.motion.models = chain_.model_matrices();
         a.motion.before = at(first ? zeros_ : models_[before]), a.motion.after = at(models_[now]);
         a.scene = chain_.scene;

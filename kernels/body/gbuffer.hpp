@@ -78,12 +78,6 @@ struct surface_triangle {
     u32 index[3];  ///< of its vertices, limited to valid ones
     clip_vertex c[3];
 };
-[[nodiscard]] CAROUSEL_HD_INLINE vec3 position_of(const shaded_vertex& v) {
-    return {v.position[0], v.position[1], v.position[2]};
-}
-[[nodiscard]] CAROUSEL_HD_INLINE vec3 normal_of(const shaded_vertex& v) {
-    return {v.normal[0], v.normal[1], v.normal[2]};
-}
 /// `id` must be below the limit.
 [[nodiscard]] CAROUSEL_HD_INLINE surface_triangle surface_triangle_of(const surface_job& j, u32 id) {
     surface_triangle t{};

@@ -21,6 +21,13 @@ struct material_source {
     return c.masked_count + c.blended_count;
 }
 
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 position_of(const shaded_vertex& v) {
+    return {v.position[0], v.position[1], v.position[2]};
+}
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 normal_of(const shaded_vertex& v) {
+    return {v.normal[0], v.normal[1], v.normal[2]};
+}
+
 /// The instance of a triangle. Ids of opaque triangles: instance * triangle_count + triangle; of the
 /// triangles that are not opaque: id_limit + instance * non_opaque_count + triangle.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 copy_of(const mesh_counts& mesh, u64 id_limit, u32 id) {
@@ -33,16 +40,19 @@ struct triangle_place {
     u32 instance;
     u32 vertex[3];
 };
-[[nodiscard]] CAROUSEL_HD_INLINE triangle_place place_of(const material_source& s, u32 id) {
-    const bool opaque = id < s.id_limit;
-    const u32 at = opaque ? id : id - static_cast<u32>(s.id_limit);
-    const u32 count = opaque ? s.mesh.counts.triangle_count : non_opaque_count(s.mesh.counts);
+[[nodiscard]] CAROUSEL_HD_INLINE triangle_place place_of(const mesh_view& mesh, u64 id_limit, u32 id) {
+    const bool opaque = id < id_limit;
+    const u32 at = opaque ? id : id - static_cast<u32>(id_limit);
+    const u32 count = opaque ? mesh.counts.triangle_count : non_opaque_count(mesh.counts);
     triangle_place p{};
     p.instance = at / count;
     const u32* const indices =
-        (opaque ? s.mesh.indices : s.mesh.non_opaque_indices) + static_cast<u64>(at - p.instance * count) * 3;
-    for (u32 k = 0; k < 3; ++k) p.vertex[k] = indices[k] < s.mesh.counts.vertex_count ? indices[k] : 0U;
+        (opaque ? mesh.indices : mesh.non_opaque_indices) + static_cast<u64>(at - p.instance * count) * 3;
+    for (u32 k = 0; k < 3; ++k) p.vertex[k] = indices[k] < mesh.counts.vertex_count ? indices[k] : 0U;
     return p;
+}
+[[nodiscard]] CAROUSEL_HD_INLINE triangle_place place_of(const material_source& s, u32 id) {
+    return place_of(s.mesh, s.id_limit, id);
 }
 
 /// The number of the texture of a triangle with this vertex, which is that of its material.

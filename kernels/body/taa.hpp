@@ -1,10 +1,9 @@
 #pragma once
 // Temporal anti-aliasing (Karis 2014; Yang, Liu and Salvi 2020): each frame is drawn with a camera that is
 // moved by a part of a pixel, and is mixed with the pictures before it, each pixel from the place at which
-// its surface was then. The camera and the copies of a mesh move; what moves within a mesh (a skin) does not
-// count.
+// its surface was then (motion_before.hpp).
 
-#include "kernels/body/material_surface.hpp"
+#include "kernels/body/motion_before.hpp"
 #include "kernels/body/sky.hpp"
 #include "kernels/body/transform.hpp"
 #include "kernels/looks.hpp"
@@ -34,13 +33,17 @@ struct taa_pass {
     taa_args a;
     camera_rays rays;  ///< of the jittered camera
     matrix34 view;     ///< world to clip space, without jitter
+    surface_motion motion;
     f32 scale_x, scale_y;
 };
 [[nodiscard]] inline taa_pass make_taa_pass(const taa_args& args) {
     camera_state still = args.scene.camera;
     still.jitter[0] = still.jitter[1] = 0.0F;
-    return {args, make_rays(args.scene.camera, args.width, args.height),
-            view_projection(still, args.width, args.height), 2.0F / static_cast<f32>(args.width),
+    return {args,
+            make_rays(args.scene.camera, args.width, args.height),
+            view_projection(still, args.width, args.height),
+            view_motion(args.motion),
+            2.0F / static_cast<f32>(args.width),
             2.0F / static_cast<f32>(args.height)};
 }
 
@@ -82,46 +85,11 @@ struct neighbourhood {
     return n;
 }
 
-/// A point of the world in the frame before.
-struct point_before {
-    vec3 at;
-    bool seen;   ///< false: it belongs to a copy that was not there
-    bool moves;  ///< it belongs to a copy that has moved
-};
-/// Model matrices move rigidly and scale uniformly, so the inverse of the linear part is its transpose,
-/// divided by the square of the scale.
-[[nodiscard]] CAROUSEL_HD_INLINE point_before moved_back(const f32* now, const f32* before, vec3 point) {
-    const vec3 a{now[0], now[4], now[8]}, b{now[1], now[5], now[9]}, c{now[2], now[6], now[10]};
-    const vec3 d = (point - vec3{now[3], now[7], now[11]}) * (1.0F / dot(a, a));
-    const vec3 at = turn(before, {dot(a, d), dot(b, d), dot(c, d)});
-    bool moves = false;
-    for (u32 i = 0; i < 12; ++i) moves = moves || now[i] != before[i];
-    return {moves ? at + vec3{before[3], before[7], before[11]} : point,
-            before[0] != 0.0F || before[4] != 0.0F || before[8] != 0.0F, moves};
-}
-[[nodiscard]] CAROUSEL_HD_INLINE point_before point_before_of(const copy_motion& m, u64 pixel, vec3 point) {
-    if (m.triangle == nullptr) return {point, true, false};
-    const u64 opaque = u64{m.copies} * m.mesh.triangle_count,
-              all = opaque + u64{m.copies} * non_opaque_count(m.mesh);
-    const u32 id = m.triangle[pixel];
-    if (id >= all) return {point, true, false};
-    const u32 copy = copy_of(m.mesh, opaque, id);
-    return moved_back(m.models + u64{copy} * 16, m.before + u64{copy} * 12, point);
-}
-/// Writes a pixel's part of the matrices that the next frame needs.
-CAROUSEL_HD_INLINE void store_models(const copy_motion& m, u64 pixel, u64 pixels) {
-    if (m.triangle == nullptr) return;
-    for (u64 copy = pixel; copy < m.copies; copy += pixels) {
-        const bool drawn = copy < m.draw->instance_count;
-        for (u32 k = 0; k < 12; ++k) m.after[copy * 12 + k] = drawn ? m.models[copy * 16 + k] : 0.0F;
-    }
-}
-
 /// Where the history has this pixel, in pixels from its corner; `seen`: it has it.
 struct history_place {
     f32 x, y;
     bool seen;
-    bool moves;  ///< it shows a copy that has moved
+    bool moves;  ///< its surface has moved
 };
 [[nodiscard]] CAROUSEL_HD_INLINE history_place history_place_of(const taa_pass& p, const neighbourhood& n,
                                                                 f32 x, f32 y) {
@@ -129,7 +97,7 @@ struct history_place {
     const vec3 ray = ray_at(p.rays, fma_(fx, p.scale_x, -1.0F), -fma_(fy, p.scale_y, -1.0F));
     const f32* const m = p.a.before;
     const u64 at = static_cast<u64>(n.y) * p.a.width + static_cast<u32>(n.x);
-    const point_before point = point_before_of(p.a.motion, at, along(p.rays.eye, ray, 1.0F / n.depth));
+    const point_before point = point_before_of(p.motion, at, along(p.rays.eye, ray, 1.0F / n.depth));
     clip_vertex c = to_clip(m, point.at);
     if (!(n.depth > 0.0F))  // the sky is infinitely far away: only rotations move it
         c = {fma_(m[0], ray.x, fma_(m[1], ray.y, m[2] * ray.z)),
@@ -205,13 +173,13 @@ CAROUSEL_HD_INLINE void taa_pixel(const taa_pass& p, u32 x, u32 y) {
     if (x == 0 && y == 0)
         for (u32 i = 0; i < 12; ++i) p.a.after[i] = p.view.m[i];
     const u64 at = static_cast<u64>(y) * p.a.width + x;
-    store_models(p.a.motion, at, u64{p.a.width} * p.a.height);
+    store_motion(p.motion, at, u64{p.a.width} * p.a.height);
     const neighbourhood n = neighbourhood_of(p, static_cast<i32>(x), static_cast<i32>(y));
     const history_place h = history_place_of(p, n, static_cast<f32>(x), static_cast<f32>(y));
     const remembered before = remembered_at(p, h);
     const f32 moved =
         max_(abs_(h.x - (static_cast<f32>(x) + 0.5F)), abs_(h.y - (static_cast<f32>(y) + 0.5F)));
-    // 1 up to a hundredth of a pixel, 0 from a twentieth on; 0 for a copy that turns, as its light changes
+    // 1 up to a hundredth of a pixel, 0 from a twentieth on; 0 for what turns, as its light changes
     const f32 still = h.seen && !h.moves ? clamp_(fma_(moved, -25.0F, 1.25F), 0.0F, 1.0F) : 0.0F;
     const vec3 more = (n.high - n.low) * 0.25F;
     const vec3 low = mix(greatest_of(n.low, n.mean - n.deviation), n.low - more, still),

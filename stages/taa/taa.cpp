@@ -1,8 +1,9 @@
 #include "stages/taa/taa.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
-#include "stages/scene/mesh_formats.hpp"
 #include "stages/scene/surface_formats.hpp"
 
 namespace carousel::stages {
@@ -11,7 +12,7 @@ description taa::configure(const configuration& with) {
     if (with.inputs.size() != 2 && with.inputs.size() != 3)
         throw config_error(fmt::format(
             "stage \"{}\" needs two or three inputs: linear light (from light), the surface from which it is "
-            "made (from fragment), and the scene (from geometry) if its copies move; it has {}",
+            "made (from fragment), and the scene (from geometry) if it moves; it has {}",
             with.stage, with.inputs.size()));
     const input_description &light = with.inputs[0], &surface = with.inputs[1];
     const start_view view = view_of(light.format);
@@ -33,21 +34,33 @@ description taa::configure(const configuration& with) {
         .state = {{"history", element::f32_, {args_.height, args_.width, 4}}, {"view", element::f32_, {12}}},
         .parameters = scene_parameters::schema(view),
         .same_work = true};
-    moves_ = with.inputs.size() == 3;
-    if (moves_) {
+    if (with.inputs.size() == 3) {
         if (!contents_of(surface.format).motion)
             throw config_error(fmt::format(
-                "stage \"{}\" can't follow the copies of \"{}\": the surface of \"{}\" has no plane "
+                "stage \"{}\" can't follow what moves in \"{}\": the surface of \"{}\" has no plane "
                 "\"triangle\"; set motion = true in that stage",
                 with.stage, with.inputs[2].stage, surface.stage));
         configuration scene = with;
         scene.inputs = {with.inputs[2]};
-        const mesh_input mesh = require_scene(scene);
-        args_.motion.mesh = mesh.layout.counts;
-        args_.motion.copies = mesh.max_instances;
-        made.state.push_back({"models", element::f32_, {mesh.max_instances, 12}});
+        scene_ = require_scene(scene);
+        args_.motion.mesh = scene_->layout;
+        args_.motion.copies = scene_->max_instances;
+        made.state.push_back({"models", element::f32_, {scene_->max_instances, 12}});
+        if (scene_->moves) {
+            const kernels::motion_counts& counts = scene_->motion.counts;
+            made.uses = scene_->assets();
+            made.state.push_back({"pose", element::f32_, {counts.matrices, 12}});
+            made.state.push_back({"weights", element::f32_, {std::max(counts.weights, 1U)}});
+        }
     }
     return made;
+}
+
+void taa::prepare(environment& env) {
+    if (!scene_ || !scene_->moves) return;
+    args_.motion.mesh_block = map_mesh(env, *scene_);
+    args_.motion.vertices.layout = scene_->motion;
+    args_.motion.vertices.block = map_motion(env, *scene_);
 }
 
 void taa::process(frame& f) {
@@ -60,12 +73,17 @@ void taa::process(frame& f) {
     args.out = f.output().plane<f32>("radiance").data();
     args.next = state.next().plane<f32>("history").data();
     args.after = state.next().plane<f32>("view").data();
-    if (moves_) {
+    if (scene_) {
         args.motion.triangle = f.input(1).plane<const u32>("triangle").data();
         args.motion.draw = f.input(2).records<const kernels::draw_record>("draw");
         args.motion.models = f.input(2).plane<const f32>("models").data();
         args.motion.before = state.previous().plane<const f32>("models").data();
         args.motion.after = state.next().plane<f32>("models").data();
+        if (scene_->moves) {
+            args.motion.vertices.now = pose_in(f.input(2));
+            args.motion.vertices.before = pose_in(state.previous());
+            args.motion.vertices.after = pose_in(state.next());
+        }
     }
     args.scene = scene_of(f);
     kernels::taa(f.queue(), args);

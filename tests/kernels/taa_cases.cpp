@@ -247,6 +247,26 @@ TEST_CASE("the place of a copy's point in the frame before follows from both mat
     }
 }
 
+TEST_CASE("a point of a triangle is carried along by its corners") {
+    using body::vec3;
+    const vec3 now[3] = {{0.1F, 0.2F, 0.3F}, {1.2F, 0.1F, 0.4F}, {0.3F, 1.1F, -0.2F}},
+               before[3] = {{-0.4F, 0.2F, 1.3F}, {0.9F, -0.6F, 1.0F}, {0.2F, 0.7F, 2.0F}};
+    const auto between = [](const vec3* t, f32 u, f32 v) {
+        return body::along(body::along(t[0], t[1] - t[0], u), t[2] - t[0], v);
+    };
+    for (const auto& [u, v] :
+         {std::pair{0.0F, 0.0F}, {1.0F, 0.0F}, {0.0F, 1.0F}, {0.3F, 0.25F}, {1.1F, -0.05F}}) {
+        const vec3 found = body::carried_along(now, before, between(now, u, v)),
+                   expected = between(before, u, v);
+        CHECK(std::abs(found.x - expected.x) < 2e-6F);
+        CHECK(std::abs(found.y - expected.y) < 2e-6F);
+        CHECK(std::abs(found.z - expected.z) < 2e-6F);
+    }
+    const vec3 line[3] = {now[0], now[1], now[1]};  // no area: as the first corner
+    const vec3 at = body::carried_along(line, before, now[0]);
+    CHECK(at.x == before[0].x);
+}
+
 TEST_CASE("the camera's jitter is centred and less than a pixel") {
     f64 x = 0.0, y = 0.0;
     for (u64 k = 0; k < body::jitter_length; ++k) {
