@@ -8,7 +8,8 @@
 
 The foreign models are those of Debian's package assimp-testmodels (5.2.5). With --models FOLDER --name NAME they are those of the folder;
 the pictures of the others are then in --work, and only NAME.json is written here. PACKAGE: the unpacked npm package
-@khronosgroup/gltf-viewer (1.1.0). Takes numpy, ffmpeg; the references also f3d (1.3.1), xvfb-run and Chromium.
+@khronosgroup/gltf-viewer (1.1.0), with draco_decoder_gltf* of draco3dgltf (1.5.7) in dist/libs. Takes numpy, ffmpeg; the references also
+f3d (1.3.1), xvfb-run and Chromium.
 
 All three have the same light (the sky of Carousel, no sun), the same direction of the camera and no tone map. A picture is cut to the
 model, scaled to 96 x 96 pixels and put on grey, because each viewer has its own background and fits the view in its own way. The limit of

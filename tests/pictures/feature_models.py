@@ -301,6 +301,47 @@ def meshopt(shown):
     return model
 
 
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out) + bytes([number])
+
+
+def draco_mesh(indices, attributes):
+    """A mesh of Draco's bitstream 2.2, sequential, with nothing compressed. `attributes`: (kind, components, float content) each, with its
+    position as its number."""
+    out = b"DRACO" + struct.pack("<BBBBH", 2, 2, 1, 0, 0) + varint(len(indices) // 3) + varint(max(indices) + 1) + b"\1"
+    out += struct.pack(f"<{len(indices)}H", *indices) + b"\1" + varint(len(attributes))
+    for number, (kind, components, _) in enumerate(attributes):
+        out += struct.pack("<BBBB", kind, 9, components, 0) + varint(number)   # 9: 32-bit float
+    return out + bytes(len(attributes)) + b"".join(content for _, _, content in attributes)
+
+
+def draco(shown):
+    """A flattened ball as a stream of Draco; what a reader without the extension finds is zeros."""
+    model = ball()
+    if not shown:
+        return model
+    model.json["nodes"][0]["scale"] = [1, 0.6, 1]
+    model.json["extensionsUsed"] = model.json["extensionsRequired"] = ["KHR_draco_mesh_compression"]
+    kinds, content = {"POSITION": 0, "NORMAL": 1, "TEXCOORD_0": 3}, {}
+    used = model.primitive["attributes"]
+    for number in (*used.values(), model.primitive["indices"]):
+        accessor = model.json["accessors"][number]
+        view = model.json["bufferViews"][accessor["bufferView"]]
+        at, size = view["byteOffset"], view["byteLength"]
+        content[number] = model.bytes[at:at + size]
+        model.bytes = model.bytes[:at] + bytes(size) + model.bytes[at + size:]
+    indices = content[model.primitive["indices"]]
+    stream = draco_mesh(struct.unpack(f"<{len(indices) // 2}H", indices),
+                        [(kinds[name], 2 if name == "TEXCOORD_0" else 3, content[number]) for name, number in used.items()])
+    model.primitive["extensions"] = {"KHR_draco_mesh_compression": {
+        "bufferView": model.view(stream), "attributes": {name: k for k, name in enumerate(used)}}}
+    return model
+
+
 def transmission(shown):
     """A pane between the camera and a ball, which hides the background: the reference transmits black instead of the sky."""
     model = ball()
@@ -419,6 +460,7 @@ FEATURES = {
     "triangle_strip": Feature(strips, SHAPE),
     "meshopt": Feature(meshopt, SHAPE, same=flattened),
     "transmission": Feature(transmission, LIGHT),
+    "draco": Feature(draco, SHAPE, same=flattened),
 }
 
 

@@ -1,5 +1,5 @@
 """A model as f3d and the Khronos sample renderer show it, in the light of Carousel's sky, from the same side. Takes f3d with Xvfb, Chromium
-with software WebGL, and the unpacked npm package @khronosgroup/gltf-viewer."""
+with software WebGL, and the unpacked npm package @khronosgroup/gltf-viewer, with the decoder of draco3dgltf in its folder dist/libs."""
 import base64
 import http.server
 import math
@@ -25,6 +25,7 @@ RIGHT, ABOVE = 35, 25   # degrees: where the camera is
 VIEW = 2   # degrees; each viewer computes the distance in its own way, and with a small angle pictures hardly depend on it
 PAGE = f"""<!DOCTYPE html><meta charset="utf-8"><canvas id="c" width="{KHRONOS_SIDE}" height="{KHRONOS_SIDE}"></canvas>""" + """
 <script src="/viewer/dist/libs/libktx.js"></script>
+<script src="/viewer/dist/libs/draco_decoder_gltf_nodejs.js"></script>
 <script type="module">
 import {GltfView} from '/viewer/dist/gltf-viewer.module.js';
 const canvas = document.getElementById('c'), [right, above, angle] = new URL(location).searchParams.get('camera').split(',').map(x => x * Math.PI / 180);
