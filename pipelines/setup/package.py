@@ -37,7 +37,7 @@ SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|lib
 # Libraries that only these programs need: each program works as soon as its library is installed.
 OPTIONAL = {"carousel-send": "libuc[ps].so.*", "carousel-receive": "libuc[ps].so.*", "carousel-remote": "libuc[ps].so.*",
             "libcarousel-film.so": "lib[as][vw]*.so.*", "libgstcarousel.so": "libg[stol]*-[12].0.so.*",
-            "carousel-viewer": "libglfw.so.*"}
+            "carousel-video": "lib[as][vw]*.so.*", "carousel-viewer": "libglfw.so.*"}
 WITH_OWN_PACKAGE = ("carousel-viewer", "libgstcarousel.so")   # in Debian packages, which depend on those libraries
 
 

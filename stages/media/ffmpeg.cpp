@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <utility>
 
 #include "core/errors.hpp"
 
@@ -36,6 +37,12 @@ std::string error_text(int result) {
     char text[AV_ERROR_MAX_STRING_SIZE] = {};
     av_strerror(result, text, sizeof text);
     return text;
+}
+
+std::string plain_text(std::string_view text, std::size_t most) {
+    std::string out;
+    for (const char c : text.substr(0, most)) out += c >= ' ' && c <= '~' ? c : '?';
+    return out;
 }
 
 options::options(const std::map<std::string, std::string>& values) {

@@ -13,6 +13,7 @@ extern "C" {
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/types.hpp"
 #include "frame/image_format.hpp"
@@ -31,6 +32,10 @@ using owner = std::unique_ptr<T, freer>;
 /// The text of a negative result of FFmpeg's functions: "Invalid data found when processing input".
 [[nodiscard]] std::string error_text(int result);
 
+/// `text` without control characters and bytes that are not ASCII, of at most `most` characters: for the
+/// metadata of a frame.
+[[nodiscard]] std::string plain_text(std::string_view text, std::size_t most);
+
 /// Options by name, as the functions of FFmpeg that open something take them.
 class options {
 public:
@@ -38,7 +43,10 @@ public:
     explicit options(const std::map<std::string, std::string>& values);
     ~options() { av_dict_free(&all_); }
     options(const options& from) { av_dict_copy(&all_, from.all_, 0); }
-    options& operator=(const options&) = delete;
+    options& operator=(options from) noexcept {
+        std::swap(all_, from.all_);
+        return *this;
+    }
 
     void set(const char* name, const std::string& value) { av_dict_set(&all_, name, value.c_str(), 0); }
     /// Sets a value unless there is one of that name.

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
-#include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/user_input.hpp"
 #include "parameters/parameter_union.hpp"
@@ -16,9 +13,6 @@ namespace carousel::stages {
 namespace {
 
 constexpr u64 before_payload = ring::plane_alignment;
-/// longer pauses of the recording are shortened to this time, because a frame has a deadline
-constexpr u64 longest_wait_ns = 500'000'000;
-constexpr u64 most_catching_up_ns = 100'000'000;
 
 }  // namespace
 
@@ -32,7 +26,7 @@ description player::configure(const configuration& with) {
     first_ = static_cast<u64>(with.settings->integer("first", 0, 0, i64{1} << 40));
     count_ = static_cast<u64>(with.settings->integer("count", 0, 0, i64{1} << 40));
     loop_ = with.settings->flag("loop", false);
-    rate_ = with.settings->number("rate", 0.0, 0.0, 1000.0);
+    pace_ = recorded_pace(with.settings->number("rate", 0.0, 0.0, 1000.0));
     about_ = describe_recording(path_);
     std::vector<std::string> names;
     for (const recorded_ring& r : about_.rings) names.push_back(r.stage);
@@ -64,23 +58,6 @@ void player::prepare(environment& env) {
     for (u32 lane = 0; lane < env.in_flight(); ++lane) lanes_.push_back(env.context().allocate_host(bytes));
 }
 
-// The first frame of a new incarnation and the first frame of a loop have no previous frame, so the player
-// does not wait before it plays them. If a frame is late by less than most_catching_up_ns, the delay does
-// not postpone the next frame.
-void player::wait_for_turn(u64 time_ns) {
-    if (rate_ == 0) return;
-    u64 due = 0;
-    if (last_time_ns_ != 0 && time_ns > last_time_ns_) {
-        const auto rest = static_cast<u64>(static_cast<f64>(time_ns - last_time_ns_) / rate_);
-        due = last_played_ns_ + std::min(rest, longest_wait_ns);
-        if (const u64 now = now_ns(); due > now)
-            std::this_thread::sleep_for(std::chrono::nanoseconds(due - now));
-    }
-    last_time_ns_ = time_ns;
-    const u64 now = now_ns();
-    last_played_ns_ = due + most_catching_up_ns > now ? due : now;
-}
-
 // The recorded fields as they were, and those that only stages of this pipeline have as they are now.
 std::span<const std::byte> player::parameters_of(const frame& f, const frame_facts& recorded) {
     if (recorded.parameters.size() != about_.parameters.bytes)
@@ -96,7 +73,7 @@ void player::process(frame& f) {
     if (!loop_ && f.frame_number() >= played_) return f.end_stream();
     device::mapping& lane = *lanes_[f.lane()];
     const frame_facts facts = frames_.read(first_ + f.frame_number() % played_, lane.host_data());
-    wait_for_turn(facts.born_ns);
+    pace_.wait_for(facts.born_ns);
     f.stamp({facts.time_s, facts.parameter_number, parameters_of(f, facts), facts.capture_ns});
     f.metadata().assign(facts.metadata);
     if (facts.used.planes != 0 && f.output().used() != nullptr) {

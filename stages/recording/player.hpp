@@ -18,6 +18,7 @@
 
 #include <carousel/stage.hpp>
 #include "stages/recording/recording.hpp"
+#include "stages/sdk/recorded_pace.hpp"
 
 namespace carousel::stages {
 
@@ -28,7 +29,6 @@ public:
     void process(frame& f) override;
 
 private:
-    void wait_for_turn(u64 time_ns);
     std::span<const std::byte> parameters_of(const frame& f, const frame_facts& recorded);
 
     std::string path_;
@@ -36,13 +36,11 @@ private:
     std::size_t ring_ = 0;  ///< index into about_.rings
     u64 first_ = 0, count_ = 0;
     bool loop_ = false;
-    f64 rate_ = 0;
+    recorded_pace pace_;
     ring_reader frames_;
     u64 played_ = 0;  ///< number of frames that are played, beginning with frame first_
     std::vector<std::unique_ptr<device::mapping>> lanes_;
-    std::vector<std::byte> parameters_;          ///< of the frame that is made
-    u64 last_time_ns_ = 0, last_played_ns_ = 0;  ///< times of the previous frame, in the recording and in
-                                                 ///< this run
+    std::vector<std::byte> parameters_;  ///< of the frame that is made
 };
 
 }  // namespace carousel::stages

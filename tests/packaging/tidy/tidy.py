@@ -70,6 +70,7 @@ EXTRAS = {
     "stages/inference": RENDERER,
     "stages/compression": ["core"],
     "stages/media": BASE + ["frame"],   # what stages with FFmpeg's libraries share
+    "stages/video": LIBRARY + ["stages/sdk", "stages/media"],
     "stages/recording": LIBRARY + ["kernels", "stages/sdk", "stages/compression"],
     "stages/hosts/link": LIBRARY + ["hosts"],  # what two hosts say: no socket, no UCX
     "stages/hosts/ucx": LIBRARY,

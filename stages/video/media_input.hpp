@@ -1,0 +1,83 @@
+#pragma once
+// An opened input of FFmpeg: a file, a stream of the network, a device, a pipe, a filter graph, and one video
+// stream of it.
+
+#include <atomic>
+#include <optional>
+#include <string>
+
+#include "core/types.hpp"
+#include "shm/fd_socket.hpp"
+#include "stages/media/ffmpeg.hpp"
+
+namespace carousel::stages::video {
+
+enum class address_kind : u8 {
+    file,     ///< a file here or on a web server, which can be read again from any place
+    lavfi,    ///< a graph of FFmpeg's filters: always the same pictures, but only from the beginning
+    network,  ///< a stream that a server sends now
+    device,
+    pipe,
+};
+
+struct address {
+    std::string written;  ///< as in the pipeline file, for messages
+    std::string url;      ///< for FFmpeg
+    std::string format;   ///< FFmpeg's name of the input format; "": it finds out by itself
+    address_kind kind = address_kind::file;
+    [[nodiscard]] bool is_live() const noexcept {
+        return kind != address_kind::file && kind != address_kind::lavfi;
+    }
+};
+
+/// `written`: the value of the key url. `file`: the same as an absolute path.
+[[nodiscard]] address address_of(const std::string& written, const std::string& file);
+
+class media_input {
+public:
+    /// Opens the input and finds its stream `stream` (-1: the best video stream). Throws config_error, in one
+    /// sentence, for an input that does not exist, is not a video, or takes none of the options.
+    /// `patience_s`: time without any data after which reading fails; 0: unlimited.
+    media_input(const address& where, int stream, const media::options& wanted, u32 patience_s = 0);
+    ~media_input();
+    media_input(const media_input&) = delete;
+    media_input& operator=(const media_input&) = delete;
+
+    /// Reads the next packet of the stream. Returns 0 or one of FFmpeg's errors, AVERROR_EOF at the end.
+    [[nodiscard]] int read(AVPacket& to);
+    /// Goes to a packet that is not later than the one with decoding time `dts`. Returns false if that
+    /// failed; the position is then unknown.
+    [[nodiscard]] bool seek(i64 dts);
+    /// Ends a read in another thread, and all later ones.
+    void stop() noexcept { stop_.store(true, std::memory_order_relaxed); }
+
+    [[nodiscard]] const AVStream& stream() const noexcept { return *format_->streams[stream_]; }
+    [[nodiscard]] const AVCodecParameters& parameters() const noexcept { return *stream().codecpar; }
+    /// The options that the input did not take, for the decoder.
+    [[nodiscard]] const media::options& decoder_options() const noexcept { return rest_; }
+    /// The time at which the recording began, in ns since 1970, from the file; 0: unknown.
+    [[nodiscard]] u64 creation_ns() const;
+    /// Bytes of the input; 0: unknown.
+    [[nodiscard]] u64 bytes() const;
+
+private:
+    static int interrupted(void* self);
+    static int read_pipe(void* self, u8* to, int bytes);
+    void open_pipe(const address& where);
+    void close() noexcept;
+
+    shm::unique_fd pipe_;
+    AVIOContext* pipe_reader_ = nullptr;
+    AVFormatContext* format_ = nullptr;
+    unsigned stream_ = 0;
+    media::options rest_;
+    u64 patience_ns_ = 0;
+    std::atomic<u64> deadline_ns_{0};  ///< 0: none
+    std::atomic<bool> stop_{false};
+};
+
+/// Opens a decoder for a stream, with a fixed number of threads that share one picture: so the decoder
+/// outputs the same pictures after the same packets, also if packets are damaged. Throws config_error.
+[[nodiscard]] media::owner<AVCodecContext> open_decoder(const media_input& of, const address& where);
+
+}  // namespace carousel::stages::video

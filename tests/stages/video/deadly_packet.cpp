@@ -1,0 +1,28 @@
+// Preloaded into a stage: ends the process, or never returns, when certain packets are decoded, as a decoder
+// with a fault does. DEADLY_PACKETS: "kill 1024 hang 2048", by their presentation times.
+#include <dlfcn.h>
+#include <unistd.h>
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+extern "C" __attribute__((visibility("default"))) int avcodec_send_packet(AVCodecContext* codec,
+                                                                          const AVPacket* packet) {
+    static const auto real =
+        reinterpret_cast<decltype(&avcodec_send_packet)>(::dlsym(RTLD_NEXT, "avcodec_send_packet"));
+    const char* at = std::getenv("DEADLY_PACKETS");
+    char how[8] = {};
+    long long pts = 0;
+    int length = 0;
+    for (; at != nullptr && packet != nullptr && std::sscanf(at, "%7s %lld%n", how, &pts, &length) == 2;
+         at += length) {
+        if (packet->pts != pts) continue;
+        if (std::string_view(how) == "kill") std::abort();
+        for (;;) ::pause();
+    }
+    return real(codec, packet);
+}

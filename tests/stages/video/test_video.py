@@ -1,0 +1,96 @@
+"""carousel-video in real runs: kills, packets that end the decoder, damage, refusals.
+Usage: test_video.py FOLDER_OF_PROGRAMS CASE..."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import video_rig as rig  # noqa: E402
+
+PROGRAMS = os.path.abspath(sys.argv[1])
+SHIM = os.path.join(PROGRAMS, "libcarousel-test-deadly-packet.so")
+
+
+def times_of(path):
+    """(presentation time, is a key frame) of each packet, in the order of decoding."""
+    out = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts,flags", "-of", "csv=p=0", path],
+                         capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL)
+    rows = [line.split(",") for line in out.stdout.split()]
+    return [(int(row[0]), "K" in row[1]) for row in rows]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="carousel-video-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+
+class Kills(Case):
+    def test_a_killed_decoder_has_the_frames_of_an_undisturbed_run(self):
+        path = rig.make(self.folder, "h264", 240)
+        expected = rig.undisturbed(PROGRAMS, path)
+        self.assertEqual(expected["frames"], 240)
+        with rig.Run(PROGRAMS, path, options=["--fps", "150"], environment={"CAROUSEL_LOG": "info"}) as run:
+            for frame in (75, 130, 185):
+                run.kill_decoder_at(frame)
+            self.assertEqual(run.wait(), 0, run.log())
+            result, log = run.result(), run.log()
+        self.assertEqual(result, expected, log)
+        self.assertEqual(log.count(") died: "), 3, log)
+        self.assertIn("from the key frame", log)   # a successor does not decode from the beginning
+
+
+class Deadly(Case):
+    def test_a_packet_that_ends_the_decoder_costs_the_frames_up_to_the_next_key_frame(self):
+        path = rig.make(self.folder, "h264", 150)
+        packets = times_of(path)
+        order = sorted(pts for pts, _ in packets)
+        keys = sorted(order.index(pts) for pts, key in packets if key)
+        self.assertGreater(len(keys), 4)
+        # the first packet after the second key frame aborts the process, the first one after the fourth never returns
+        killing, hanging = (packets[[p for p, _ in packets].index(order[key]) + 4][0] for key in (keys[1], keys[3]))
+        environment = {"LD_PRELOAD": SHIM, "DEADLY_PACKETS": f"kill {killing} hang {hanging}"}
+        with rig.Run(PROGRAMS, path, "frame_timeout_ms = 400", environment=environment) as run:
+            self.assertEqual(run.wait(90), 4, run.log())   # frames were abandoned
+            result, log = run.result(), run.log()
+        self.assertEqual([result[k] for k in ("frames", "lost", "repeated", "torn")], [150, 0, 0, 0], log)
+        gone = sorted({int(line.split("frame ")[1].split()[0]) for line in log.splitlines() if "is missing in" in line})
+        # the two frames that were given up after their attempts are logged by the runner
+        allowed = set(range(keys[1], keys[2])) | set(range(keys[3], keys[4]))
+        self.assertLessEqual(set(gone), allowed, log)
+        self.assertGreaterEqual(len(gone), 2, log)
+        self.assertEqual(log.count("which was given up"), 2, log)
+
+
+class Damage(unittest.TestCase):
+    def test_damaged_videos_end_no_run_and_hang_none(self):
+        done = subprocess.run([sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "damage.py"), PROGRAMS, "--seeds", "10"],
+                              capture_output=True, text=True, timeout=150, check=False, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class Refusals(Case):
+    def refusal(self, url, keys=""):
+        with rig.Run(PROGRAMS, url, keys) as run:
+            self.assertEqual(run.wait(20), 2, run.log())
+            line, = [line for line in run.log().splitlines() if line.startswith("error: ")]
+            return line
+
+    def test_what_cannot_be_read_is_refused_in_one_sentence(self):
+        self.assertIn("cannot be opened: No such file or directory", self.refusal("nothing.mp4"))
+        self.assertIn("the device cannot be read: No such file or directory", self.refusal("/dev/video77"))
+        self.assertIn("make a FIFO", self.refusal("pipe:0"))
+        text = os.path.join(self.folder, "text.mp4")
+        with open(text, "w", encoding="ascii") as f:
+            f.write("not a video\n" * 100)
+        self.assertIn("Invalid data", self.refusal(text))
+        self.assertIn("has an option colour", self.refusal("lavfi:testsrc2", 'options = { colour = "red" }'))
+        self.assertIn("can't be NV12", self.refusal("lavfi:testsrc=size=161x90", 'pixel_format = "nv12"'))
+
+
+if __name__ == "__main__":
+    rig.require_tools(PROGRAMS)
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
