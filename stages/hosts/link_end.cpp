@@ -149,17 +149,21 @@ bool link_end::is_one_of_several_receivers() const {
     return std::count_if(stages.begin(), stages.end(), receives) != 1;
 }
 
-// A run that has checkpoints and begins at another frame has none yet, so nothing is releasable there.
-bool link_end::begins_at_checkpoint(u64 first) const {
+u64 link_end::checkpoint_every() const {
     const json all = read_json_file(env->runtime_directory() + "/pipeline.json");
     const json plan = all.is_object() ? all.value("pipeline", json()) : json();
-    if (first == 0 || !plan.is_object() || plan.value("checkpoint_every", u64{0}) == 0) return false;
+    if (!plan.is_object()) return 0;
     const json stages = plan.value("stages", json::array());
-    if (std::none_of(stages.begin(), stages.end(), [](const json& s) {
-            bool state = false;
-            return read_member(s, "state", state) && state;
-        }))
-        return false;
+    const bool has_state = std::any_of(stages.begin(), stages.end(), [](const json& s) {
+        bool state = false;
+        return read_member(s, "state", state) && state;
+    });
+    return has_state ? plan.value("checkpoint_every", u64{0}) : 0;
+}
+
+// A run that has checkpoints and begins at another frame has none yet, so nothing is releasable there.
+bool link_end::begins_at_checkpoint(u64 first) const {
+    if (first == 0 || checkpoint_every() == 0) return false;
     try {
         return env->delivered_below() >= first;
     } catch (const error& e) {

@@ -75,6 +75,8 @@ struct link_end {
     /// and the stages' own descriptions (pipeline.json). Also true if the plan or the descriptions cannot be
     /// read.
     [[nodiscard]] bool is_one_of_several_receivers() const;
+    /// The frames per checkpoint of the states of this run, by the supervisor's plan; 0: it makes none.
+    [[nodiscard]] u64 checkpoint_every() const;
     /// True if frame `first`, with which this run's rings begin, is that of a checkpoint, so that every sink
     /// has the frames before. False if that cannot be read.
     [[nodiscard]] bool begins_at_checkpoint(u64 first) const;

@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "run/checkpoint.hpp"
 #include "shm/block_guard.hpp"
 #include "stages/compression/compression.hpp"
 #include "stages/hosts/link_frame.hpp"
@@ -55,6 +56,7 @@ void receive_stage::open(u64 next) {
     hosts::receiver_link::set_up s;
     s.where = end_.where;
     s.expected = hosts::hello_of(end_.format, end_.env->parameters());
+    s.expected.by_durable = static_cast<u8>(std::min<u64>(end_.checkpoint_every(), run::most_every_of_link));
     if (work_) s.expected.kind = static_cast<u8>(hosts::link_kind::work);
     s.token = end_.token;
     s.run = end_.env->run_id();

@@ -53,7 +53,7 @@ bool send_stage::ready(u64 ring_sequence, u64) {
         own_hello.pipeline = std::filesystem::path(end_.env->runtime_directory()).filename().string();
         own_hello.ring = ring_;
         own_hello.begins = end_.env->first_frame();
-        own_hello.by_durable = by_durable_ ? 1 : 0;
+        own_hello.by_durable = by_durable_ ? static_cast<u8>(end_.env->in_flight()) : 0;
         if (work_) own_hello.kind = static_cast<u8>(hosts::link_kind::answers);
         own_hello.packed = static_cast<u8>(packing_);
         link_ = std::make_unique<hosts::sender_link>(end_.where, own_hello, end_.token,

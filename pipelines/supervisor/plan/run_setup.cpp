@@ -62,6 +62,12 @@ bool writes_pictures(const stage_setup& s) {
     return s.is_sink() && fs::path(s.program).filename() == "carousel-display";
 }
 
+/// True if the stage keeps each frame until another host's sinks have it. These are as many frames as the
+/// rings there hold, or as many as a checkpoint there needs, which this run does not know.
+bool sends_durably(const stage_spec& s) {
+    return !s.inputs.empty() && s.settings.is_object() && s.settings.value("release", "") == "durable";
+}
+
 stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_description& d,
                        const machine_offer& machine, const test_hooks& hooks) {
     stage_setup s;
@@ -97,6 +103,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.ends = d.ends;
     s.forwards_frames = d.forwards_frames;
     if (d.forwards_frames) s.spec.max_attempts = 0;  // 0: frames are never abandoned after deaths
+    if (d.forwards_frames && sends_durably(spec) && !spec.in_flight) s.spec.in_flight = max_in_flight;
     s.deep_on_cpu = hooks.depth_on_cpu;
     s.writable_inputs = d.writable_inputs;
     s.state = d.state;

@@ -29,7 +29,7 @@
 
 namespace carousel::hosts {
 
-inline constexpr u32 link_version = 4;
+inline constexpr u32 link_version = 5;
 inline constexpr u32 longest_text = 16384;     ///< limit for one text in a message
 inline constexpr u32 longest_message = 65536;  ///< longer messages are invalid
 inline constexpr u32 most_bytes = 1024;        ///< limit for a frame's parameters, and for its metadata
@@ -62,8 +62,8 @@ struct hello {
     u64 begins = 0;  ///< number of the first frame in the sending run's rings; above 0 if that run started in
                      ///< the middle of a stream
     u8 packed = 0;   ///< a `packing`: the compression that the sender may use for its frames
-    u8 by_durable = 0;  ///< 1 if the sender keeps each frame until the receiver's sinks have the frame on
-                        ///< disk
+    u8 by_durable = 0;  ///< above 0 if the sender keeps each frame until the receiver's sinks have the frame
+                        ///< on disk: the number of frames that it can keep
     u8 kind = 0;        ///< a link_kind, equal at both ends
     nonce fresh{};
     bool operator==(const hello&) const = default;

@@ -139,6 +139,11 @@ std::string receiving_side::mismatch(const hello& h) const {
             "its parameters are {} of {} bytes, but the receiving pipeline's are {} of {} bytes",
             h.parameters.empty() ? "none" : h.parameters, h.parameter_bytes, expected_.parameters,
             expected_.parameter_bytes);
+    if (is(link_kind::ring) && h.by_durable != 0 && h.by_durable < expected_.by_durable)
+        return fmt::format(
+            "it keeps {} frames, but the receiving run makes a checkpoint every {} frames, before which it "
+            "releases none: remove in_flight of the sending stage, or set it to at least {}",
+            h.by_durable, expected_.by_durable, expected_.by_durable);
     if (std::find(can_unpack_.begin(), can_unpack_.end(), static_cast<packing>(h.packed)) ==
         can_unpack_.end())
         return "its frames are compressed by a method that this build does not support: install liblz4-dev "

@@ -49,8 +49,9 @@ struct introduced {
     void connect(receiving_side&& b, u64 now) { connect(b, now); }
 };
 
-inline receiving_side receiver(const token_file& token, const std::string& sender = "", u64 next = 0) {
-    return {hello_of_test(), token, "run-b", sender, next, 4};
+inline receiving_side receiver(const token_file& token, const std::string& sender = "", u64 next = 0,
+                               const hello& expected = hello_of_test()) {
+    return {expected, token, "run-b", sender, next, 4};
 }
 
 struct world {

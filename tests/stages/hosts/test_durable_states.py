@@ -28,11 +28,13 @@ def middle_and_sink(of):
 class Durable(Case):
     """Two runs, by hand, whose stages all have a state. Only b has local sinks."""
 
-    def started(self, frames, fps=40):
+    def started(self, frames, fps=40, sender_keys=""):
+        """By default the run chooses how many frames the sender keeps."""
         pair = self.pair(frames, fps=fps)
         where = {"address": "127.0.0.1", "port": PORT, "token": "link.token", "in_flight": 16}
-        pair.a = Host(pair, "a", PIPELINE.format(name="a", keys=CHECKPOINTS.format(20)) + NUMBERS.format(name="source", more="")
-                      + (SEND + END).format(of="source", **where) + 'release = "durable"\n', pair.a.options)
+        send = (SEND + END).format(of="source", **where).replace("in_flight = 16\n", sender_keys) + 'release = "durable"\n'
+        pair.a = Host(pair, "a", PIPELINE.format(name="a", keys=CHECKPOINTS.format(20)) + NUMBERS.format(name="source", more="") + send,
+                      pair.a.options)
         receive = (RECEIVE + END).format(name="b", format=FORMAT, **where).replace('name = "b"\n', 'name = "b"\n' + CHECKPOINTS.format(EVERY), 1)
         pair.b = Host(pair, "b", receive + middle_and_sink("receive"))
         pair.b.start()
@@ -90,6 +92,12 @@ class Durable(Case):
                 self.ends_whole(pair, 160)
                 self.assertRegex(host.text(), "the states continue from (the checkpoint|the beginning)")
                 pair.end()
+
+    def test_a_sender_that_keeps_too_few_frames_for_a_checkpoint_is_refused_with_the_number(self):
+        pair = self.started(60, sender_keys=f"in_flight = {EVERY - 1}\n")
+        for host in (pair.a, pair.b):
+            self.expect_log(host, f"it keeps 3 frames, but the receiving run makes a checkpoint every {EVERY} frames.*set it to at least {EVERY}")
+        pair.end()
 
     def test_kills_on_both_hosts_change_no_state(self):
         print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)

@@ -67,6 +67,23 @@ TEST_CASE("a durable sender that heard less than another gets a successor beyond
     CHECK(why.find("end the receiving run, and start it with --first 0") != std::string::npos);
 }
 
+TEST_CASE("a durable sender that keeps fewer frames than a checkpoint of the receiver needs is refused") {
+    const token_file token("a secret that both sides know");
+    hello needed = hello_of_test();
+    needed.by_durable = 8;
+    for (const u8 kept : {0, 7, 8, 16}) {
+        CAPTURE(kept);
+        receiving_side b = receiver(token, "", 0, needed);
+        hello own = hello_of_test();
+        own.by_durable = kept;  // 0: the receiver then uses no checkpoint
+        const introduced i(b, own, token, 1000);
+        CHECK(i.a.up() == (kept != 7));
+        CHECK((i.a.disconnect_reason().find(
+                   "it keeps 7 frames, but the receiving run makes a checkpoint every 8 "
+                   "frames") != std::string::npos) == (kept == 7));
+    }
+}
+
 TEST_CASE("a host downstream of a durable one learns how its successor is accepted from below") {
     const token_file token("a secret that both sides know");
     hello durable_successor = hello_of_test("run-c");  // from frame 0: no host had received any
