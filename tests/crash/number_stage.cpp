@@ -23,6 +23,8 @@
 //   hashes                 a sink gives the ledger a hash of each number [true]
 //   plain                  it has no finish() at all [false]
 //   state                  its output is a running hash of all frames, which it keeps as its state [false]
+//                          If it reads or samples the states of another stage, it takes their first word, and
+//                          throws if one is not whole.
 //   ends_at                a source ends its stream before that frame [-1: never]
 //   ends_unannounced       without having declared that it may [false]
 //   tombstone_at           a source passes that frame on as a tombstone [-1: none]
@@ -124,7 +126,9 @@ public:
         d.ends = ends_at_ >= 0 && !unannounced;
         d.forwards_frames = s.flag("forwards_frames", false);
         d.finish_threads = finish_threads_;
-        d.accepts_sampled_inputs = !with.sampled.empty();  // it does nothing with them
+        d.accepts_sampled_inputs = !with.sampled.empty();
+        if (!source_ && with.inputs[0].format.planes[0].name == "hash") input_ = "hash";
+        samples_state_ = !with.sampled.empty() && with.sampled[0].format.planes[0].name == "hash";
         carries_ = s.flag("carries", false);
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         if (state_) d.state = {{"hash", element::u64_, {state_words}}};
@@ -168,7 +172,9 @@ public:
         if (turn && !die_how_.ends_with("_finish") && die_how_ != "hang_device") die();
         if (ends_at_ >= 0 && static_cast<i64>(f.frame_number()) >= ends_at_) return end(f);
         if (static_cast<i64>(f.frame_number()) == tombstone_at_) return f.pass_tombstone();
-        const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
+        if (samples_state_) check_sampled_state(f);
+        const u64* in = source_ ? nullptr : f.input().plane<const u64>(input_).data();
+        if (input_ == "hash") check_state(in, f.frame_number());
         u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
         const u64 frame_number = f.frame_number();
         const i64 ms = turn && die_how_ == "hang_device" ? 3'600'000 : work_ms_;
@@ -201,6 +207,22 @@ public:
             }
             *out = std::count(after, after + state_words, after[0]) == state_words ? after[0] : 1;
         });
+    }
+
+    static void check_state(const u64* words, u64 frame_number) {
+        if (std::count(words, words + state_words, words[0]) != state_words)
+            throw std::runtime_error(fmt::format("the state of frame {} is not whole", frame_number));
+    }
+
+    /// The newest state may be that of any frame, but of none before the last one that it has seen.
+    void check_sampled_state(carousel::frame& f) {
+        const carousel::sampled_frame sampled = f.sampled(0);
+        if (!sampled) return;
+        check_state(sampled.plane<const u64>("hash").data(), sampled.frame_number());
+        if (sampled.frame_number() < newest_)
+            throw std::runtime_error(
+                fmt::format("the newest state went back from {} to {}", newest_, sampled.frame_number()));
+        newest_ = sampled.frame_number();
     }
 
     [[nodiscard]] bool commits_on_host() const override { return sink_ && !plain_; }
@@ -276,9 +298,10 @@ private:
         std::abort();
     }
 
-    std::string name_, die_how_;
+    std::string name_, die_how_, input_ = "value";
+    u64 newest_ = 0;
     bool source_ = false, sink_ = false, late_start_ = false, log_frames_ = false, hashes_ = true,
-         plain_ = false, carries_ = false, picture_ = false, state_ = false;
+         plain_ = false, carries_ = false, picture_ = false, state_ = false, samples_state_ = false;
     u32 finish_threads_ = 1;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_every_ = 0, die_incarnations_ = 0,
         no_device_epoch_ = -1, wild_write_at_ = -1, last_ms_ = 0, ends_at_ = -1, tombstone_at_ = -1;

@@ -6,6 +6,7 @@
 
 #include "core/errors.hpp"
 #include "core/io.hpp"
+#include "tests/crash/number_run.hpp"
 #include "tests/crash/recordings.hpp"
 #include "tests/support/catch.hpp"
 
@@ -77,6 +78,28 @@ TEST_CASE("a recording is played in parts, in a loop, and up to its first damage
     run.start(run.pipeline("rec", picture_pipeline("rec") + recorded_fragment), {"--frames", "40"});
     CHECK(run.wait() == exit_code::usage);
     CHECK_THAT(run.log(), contains("rec.mcap already exists: remove it, or record into another file"));
+}
+
+TEST_CASE("a recorded ring of states is played as the same frames, each with its state") {
+    run_fixture run;
+    const std::string state = "state = true\n", tape = run.path("states.mcap");
+    run.start(run.pipeline("rec", number_pipeline("rec", "fps = 400\n", state, state, state)),
+              {"--frames", "100", "--record", "middle.state,numbers.state", "--record-to", tape});
+    REQUIRE(run.wait_running());
+    run.hit("record", SIGKILL);
+    CHECK(run.wait() == 0);
+    const std::string recorded = run.report()["image_hash"];
+    // The middle stage gives out the first word of its state, so both sinks compute the same states from it.
+    run.start(
+        run.pipeline("play", fmt::format("[pipeline]\nname = \"play\"\n[[stage]]\nname = \"tape\"\nrun = "
+                                         "\"carousel-replay\"\nfile = \"{}\"\nring = \"middle.state\"\n",
+                                         tape) +
+                                 number_stage("sink", "tape", "sink = true\n" + state)));
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_undamaged(run.report());
+    CHECK(run.report()["frames"] == 100);
+    CHECK(run.report()["image_hash"] == recorded);
 }
 
 TEST_CASE("a user's recorder takes the newest frames and blocks no stage") {

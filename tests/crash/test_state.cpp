@@ -3,10 +3,13 @@
 // was computed from the one before it, whichever process made that.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
+#include <map>
 #include <random>
 
 #include "core/errors.hpp"
+#include "ledger/ledger.hpp"
 #include "ring/words.hpp"
 #include "shm/segment.hpp"
 #include "tests/crash/crash_drive.hpp"
@@ -39,6 +42,20 @@ u32 kill_at_random(run_fixture& run, u32 kills, u64 seed) {
         sleep_s(static_cast<f64>(random() % 1000) / 25'000.0);
     }
     return done;
+}
+
+/// What a sink has delivered: hashes by frame numbers.
+std::map<u64, u64> delivered_hashes(const run_fixture& run, const std::string& sink) {
+    std::map<u64, u64> all;
+    const json r = run.report();
+    for (const json& each : r["sinks"]) {
+        if (each["stage"] != sink) continue;
+        const auto ledger = telemetry::ledger_reader::open(each["ledger"].get<std::string>());
+        REQUIRE(ledger);
+        for (const telemetry::ledger_record& each_frame : ledger->read(0, r["frames"].get<u64>()))
+            if (each_frame.commits != 0) all.emplace(each_frame.sequence_plus_1 - 1, each_frame.hash);
+    }
+    return all;
 }
 
 std::string refused(const std::string& text) {
@@ -142,6 +159,39 @@ TEST_CASE("a viewer is given the ring of states like any other ring") {
         CHECK(answer["format"]["planes"][0]["name"] == "hash");
     }
     end_intact(run, 0, remembers);
+}
+
+TEST_CASE("every, each third, the newest and a sampled state reach their readers whole, also after kills") {
+    const u64 seed = test_seed();
+    CAPTURE(seed);
+    run_fixture run;
+    const auto reader = [](const std::string& name, const std::string& more) {
+        return number_stage(name, "middle.state", "sink = true\n" + more);
+    };
+    run.start(run.pipeline(
+        "read",
+        number_pipeline("read", patient_keys, remembers, remembers, "sampled = [\"middle.state\"]\n") +
+            reader("every", "") + reader("third", "every = 3\n") + reader("newest", "group = \"latest\"\n")));
+    REQUIRE(run.wait_running());
+    std::mt19937_64 random(seed);
+    for (u32 k = 0; k < 8; ++k) {
+        run.hit(std::vector<std::string>{"middle", "every", "third", "newest", "sink"}[random() % 5],
+                SIGKILL);
+        REQUIRE(run.wait_running());
+        sleep_s(static_cast<f64>(random() % 1000) / 25'000.0);
+    }
+    REQUIRE(makes_progress(run));
+    CHECK(run.stage("newest").value("frames", u64{0}) > 0);
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_undamaged(run.report());
+    CHECK(run.report()["dead_letters"].empty());
+    const auto sink = delivered_hashes(run, "sink"), third = delivered_hashes(run, "third");
+    CHECK(sink.size() == run.report()["frames"]);
+    CHECK((delivered_hashes(run, "every") == sink));  // the output is the state's first word
+    CHECK(third.size() == (sink.size() + 2) / 3);
+    CHECK(std::includes(sink.begin(), sink.end(), third.begin(), third.end()));
 }
 
 TEST_CASE("a stage with state and two instances is refused with the reason") {
