@@ -179,7 +179,7 @@ int remove_list(const std::string& folder) noexcept {
     return ::unlink(list_path(folder).c_str()) != 0 && errno != ENOENT ? errno : 0;
 }
 
-int remove_states(const std::string& folder, const std::function<bool(u64)>& keeps) {
+int remove_states(const std::string& folder, const std::function<bool(u64, const std::string&)>& keeps) {
     std::error_code failed;
     int first_failure = 0;
     for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
@@ -187,7 +187,7 @@ int remove_states(const std::string& folder, const std::function<bool(u64)>& kee
         const auto suffix = name.ends_with(temporary_suffix) ? name.find(state_suffix) : std::string::npos;
         const auto s =
             parse_name(suffix != std::string::npos ? name.substr(0, suffix + state_suffix.size()) : name);
-        if (s && !keeps(s->number) && ::unlink(at->path().c_str()) != 0 && errno != ENOENT &&
+        if (s && !keeps(s->number, s->stage) && ::unlink(at->path().c_str()) != 0 && errno != ENOENT &&
             first_failure == 0)
             first_failure = errno;
     }
@@ -195,10 +195,22 @@ int remove_states(const std::string& folder, const std::function<bool(u64)>& kee
     return first_failure;
 }
 
+void mark_writer(int folder) noexcept {
+    struct flock whole {};
+    whole.l_type = F_RDLCK;
+    (void)::fcntl(folder, F_OFD_SETLK, &whole);
+}
+
+bool has_writers(int folder) noexcept {
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    return ::fcntl(folder, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
+
 void remove_checkpoints(const std::string& folder) {
     // A list without its states would refuse the next start.
     if (remove_list(folder) != 0 || sync_folder(folder) != 0) return;
-    (void)remove_states(folder, [](u64) { return false; });
+    (void)remove_states(folder, [](u64, const std::string&) { return false; });
     ::rmdir(folder.c_str());
 }
 

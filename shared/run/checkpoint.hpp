@@ -60,9 +60,15 @@ struct stored_state {
 /// Removes the list, without waiting for the disk: write_state() syncs the folder, so no power failure brings
 /// the list back together with a state that was written later. Returns 0 or the error number.
 [[nodiscard]] int remove_list(const std::string& folder) noexcept;
-/// Removes the states of each number for which `keeps` returns false, also those that are not whole. Returns
-/// 0 or the error number.
-[[nodiscard]] int remove_states(const std::string& folder, const std::function<bool(u64)>& keeps);
+/// Removes each state for whose number and stage `keeps` returns false, also those that are not whole.
+/// Returns 0 or the error number.
+[[nodiscard]] int remove_states(const std::string& folder,
+                                const std::function<bool(u64, const std::string&)>& keeps);
+/// Marks the folder, for as long as the descriptor is open, as one in which a stage writes states. The mark
+/// does not collide with the flock() of the supervisor, and stays if that has ended. A file system without
+/// locks has no mark.
+void mark_writer(int folder) noexcept;
+[[nodiscard]] bool has_writers(int folder) noexcept;
 /// Removes everything that the functions above have written, checkpoints.json first.
 void remove_checkpoints(const std::string& folder);
 

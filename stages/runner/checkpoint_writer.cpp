@@ -1,5 +1,6 @@
 #include "stages/runner/checkpoint_writer.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +17,9 @@ namespace carousel::stages {
 checkpoint_writer::checkpoint_writer(runtime& r)
     : runtime_(&r), queue_(r.context().make_queue()), bytes_(r.state_bytes()), layout_(r.state_layout()) {
     copy_ = r.context().allocate_host(bytes_);
+    folder_ =
+        shm::unique_fd(::open(r.attached().checkpoint_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder_) run::mark_writer(folder_.get());
     thread_ = std::thread([this] { write_loop(); });
 }
 
@@ -62,15 +66,20 @@ void checkpoint_writer::write_awaited(const ring::job& j) {
     require_written(j.ring_sequence + 1);
 }
 
-// A process may die between S5 and the end of the file. Then the state is the newest in the ring when its
-// successor begins, because the next frame is committed after the file is complete.
+// A process may die between S5 and the end of the file. Then its state is the newest in the ring until its
+// successor begins the next frame. The successor cannot see that state before R2, which makes it READY, so
+// one check when it starts is not enough. A frame is found only when the state before it is READY; so a check
+// after the search has seen every state that the frame continues from. If no further frame arrives because
+// the sender waits for this checkpoint, the check is repeated with each search.
 void checkpoint_writer::write_missing(ring::link_ref& states) {
     if (!is_awaited()) return;
     u64 frame = 0;
     for (u32 k = 0; k < states.slots(); ++k)
         if (const ring::slot_ref s = states.ready_slot(k); s && s.ring_sequence != shm::no_number)
             frame = std::max(frame, s.ring_sequence + 1);
-    if (frame > 0 && is_due(frame) && copy_of(states, frame)) require_written(frame);
+    if (frame <= complete_ || !is_due(frame)) return;
+    if (copy_of(states, frame)) require_written(frame);
+    complete_ = frame;
 }
 
 void checkpoint_writer::require_written(u64 frame) {

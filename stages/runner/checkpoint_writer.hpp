@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "ring/worker.hpp"
+#include "shm/fd_socket.hpp"
 #include "stages/runner/runtime.hpp"
 
 namespace carousel::stages {
@@ -31,8 +32,8 @@ public:
     /// Writes the state of that job, if another host may wait for it (run::most_every_of_link). To be called
     /// between S5 and S6; may be repeated. Throws disk_full_error, output_error. Completion thread.
     void write_awaited(const ring::job& j);
-    /// To be called before the first frame: writes such a state if the predecessor has died before it was
-    /// complete. Throws as write_awaited() does.
+    /// To be called while no frame is in flight, after each search for the next frame: writes such a state if
+    /// a predecessor has died before it was complete. Throws as write_awaited() does.
     void write_missing(ring::link_ref& states);
     /// To be called when every frame below `end` is committed, and the completion thread has ended. Writes
     /// the state before `end`, so that a run which was stopped there continues without making a frame again.
@@ -50,10 +51,12 @@ private:
     runtime* runtime_;
     std::unique_ptr<device::queue> queue_;
     std::unique_ptr<device::mapping> copy_;
+    shm::unique_fd folder_;  ///< marked, so that no other run writes there when the supervisor has ended
     std::size_t bytes_;
     u64 layout_;
     bool copied_ = false;  ///< used by the completion thread
     u64 left_out_ = 0;     ///< the same
+    u64 complete_ = 0;     ///< the newest frame that write_missing() has found or made complete
     std::mutex mutex_;     ///< guards the members below
     std::condition_variable changed_;
     u64 due_ = 0;  ///< the frame that continues from copy_; 0: there is nothing to write

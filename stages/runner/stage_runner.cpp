@@ -131,9 +131,6 @@ frames_on_device stage_runner::on_device() {
 }
 
 void stage_runner::run() {
-    if (checkpoints_)
-        guarded("the checkpoint", 0,
-                [&] { pause_.write_patiently(0, [&] { checkpoints_->write_missing(states()); }); });
     for (;;) {
         update_depth();
         // read before the poll, so that a change after the poll is not missed
@@ -154,6 +151,7 @@ void stage_runner::run() {
         if (f != nullptr && due(seen)) {
             u64 next = 0;
             got = worker_.peek(others, next);
+            if (others == 0) write_missing_state();
             if (got == ring::outcome::ok && !ready(next, others)) {
                 turn_.on_idle();
                 wait_for_change(seen, wait_reason::input, shm::max_sleep_ns);
@@ -183,6 +181,12 @@ void stage_runner::run() {
     join_completion();
     write_last_state();
     crash_here(crash_point::work_ended);
+}
+
+void stage_runner::write_missing_state() {
+    if (!checkpoints_) return;
+    guarded("the checkpoint", 0,
+            [&] { pause_.write_patiently(0, [&] { checkpoints_->write_missing(states()); }); });
 }
 
 // The supervisor replaces a process that dies before the file is complete (run_phase::awaits_states).

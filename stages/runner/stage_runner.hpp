@@ -91,6 +91,7 @@ private:
     [[nodiscard]] u32 in_flight();
     [[nodiscard]] frames_on_device on_device();
     [[nodiscard]] ring::link_ref& states() noexcept { return worker_.output(worker_.outputs() - 1); }
+    void write_missing_state();
     void write_last_state();
     void update_depth();  ///< defined in stage_runner_enqueue.cpp, like the next three functions
     void update_turns();

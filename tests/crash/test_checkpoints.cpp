@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <random>
 
@@ -183,6 +184,32 @@ TEST_CASE("a stage that dies before its last state is written is replaced, also 
     CHECK(checkpoints(run).back() == run.report()["frames"]);
 }
 
+// With checkpoints of at most eight frames no state is left out, because a sender may wait for each of them.
+TEST_CASE(
+    "a standby writes the last state of its predecessor, also if that becomes READY after the takeover") {
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("middle", crash_point::job_committed, "kill",
+             16);  // frame 15, before the state for 16 is written
+    plan.add("supervisor", crash_point::entry_doomed, "kill", 1);  // the standby has the seat
+    plan.add("numbers", crash_point::job_chosen, "stop", 20);      // like a sender that keeps no more frames
+    plan.write();
+    const std::string file =
+        run.pipeline("late", number_pipeline("late", with_checkpoints(run, 8), state_key + "standby = true\n",
+                                             state_key, state_key));
+    run.start(file, {}, {plan.environment()});
+    REQUIRE(run.wait() == -SIGKILL);
+    sleep_s(0.3);  // the standby searches for its first frame
+    run.start(file);
+    REQUIRE(run.wait_running());
+    CHECK(run.wait_until([&] { return !checkpoints(run).empty() && checkpoints(run).back() == 16; }, 5));
+    INFO(run.log());
+    CHECK(plan.pending_lines() == "");
+    CHECK(::kill(run.pid_of("numbers"), SIGCONT) == 0);
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+}
+
 TEST_CASE("a stopped run that is rebuilt before its end still writes its last states") {
     run_fixture run;
     run.start(remembering(run, "rebuilt", with_checkpoints(run, 1000)));
@@ -297,6 +324,30 @@ TEST_CASE("a checkpoint whose files are gone is not replaced by zeros at the beg
     REQUIRE(run.report()["state_lost_at"].size() == 1);
     CHECK(run.report()["state_lost_at"][0].get<u64>() > first);
 }
+
+#ifdef SLOW_FOLDER
+TEST_CASE("a killed stage is replaced while the disk with the checkpoints does not reply") {
+    run_fixture run;
+    const std::string slow = run.path("kept") + ".slow";
+    run.start(remembering(run, "slow", with_checkpoints(run), 200), {},
+              {"LD_PRELOAD=" SLOW_FOLDER, "CAROUSEL_TEST_SLOW_FOLDER=" + run.path("kept")});
+    REQUIRE(run.wait_until([&] { return !checkpoints(run).empty(); }));
+    const i32 middle = run.pid_of("middle");
+    REQUIRE(middle > 0);
+    std::ofstream(slow) << "";
+    REQUIRE(run.wait_until([&] { return std::filesystem::exists(run.path("kept") + ".reached"); }));
+    const u64 listed = checkpoints(run).back();
+    REQUIRE(::kill(middle, SIGKILL) == 0);
+    const bool replaced =
+        run.wait_until([&] { return run.pid_of("middle") > 0 && run.pid_of("middle") != middle; }, 5) &&
+        makes_progress(run);
+    CHECK(checkpoints(run).back() == listed);
+    std::filesystem::remove(slow);
+    CHECK(replaced);
+    CHECK(run.wait_until([&] { return checkpoints(run).back() > listed; }));
+    end_intact(run, 1, state_key);
+}
+#endif
 
 TEST_CASE("a rebuild that finds no state in memory continues from the newest checkpoint") {
     run_fixture run;

@@ -22,8 +22,8 @@ struct checkpoint_state {
     std::array<std::array<i8, max_frames>, stages> tombstone{};  ///< how the frame was committed
     std::array<i8, stages> copied{};  ///< the number whose state is still to be written
     std::array<std::array<file, numbers>, stages> files{};
-    i8 listed = 0, to_remove = 0, delivered = 0, passed = 0, released = 0, losses = 0, deaths = 0, wrong = 0,
-       lost = 0;
+    i8 listed = 0, to_remove = 0, delivered = 0, passed = 0, released = 0, losses = 0, deaths = 0,
+       rebuilds = 0, wrong = 0, lost = 0;
     auto operator<=>(const checkpoint_state&) const = default;
 };
 
@@ -44,6 +44,8 @@ public:
             if (next_.empty() && s.delivered < c_.frames) result_.stuck = true;
             if (s.losses < c_.losses && s.passed < c_.frames)
                 add(s, "lose", [&](checkpoint_state& t) { lose(t); });
+            if (s.rebuilds < c_.rebuilds && s.passed < c_.frames)
+                add(s, "rebuild", [&](checkpoint_state& t) { rebuild(t); });
             for (const auto& [what, t] : next_) {
                 if (!seen_.emplace(t, std::pair{s, what}).second) continue;
                 open.push_back(t);
@@ -144,6 +146,19 @@ private:
     }
     static void remove(checkpoint_state& t) {
         for (auto& of : t.files) of[t.to_remove / every] = {};
+    }
+
+    void rebuild(checkpoint_state& t) const {
+        ++t.rebuilds;
+        t.to_remove = 0;
+        if (c_.keeps_files) return;
+        for (int k = 0; k < stages; ++k)
+            for (int number = t.listed + every; number < every * numbers; number += every) {
+                file& f = t.files[k][number / every];
+                // the newest state, which the stage writes again
+                if (f.at == file_is::whole && number == t.done[k]) t.copied[k] = t.done[k];
+                f = {};
+            }
     }
 
     void lose(checkpoint_state& t) {

@@ -25,6 +25,8 @@ struct checkpoint_setup {
     /// A frame whose state is due waits until the one before is written, by a successor if its process dies;
     /// otherwise the state is left out.
     bool waits_for_file = false;
+    int rebuilds = 0;         ///< of words, which keep all frames and states
+    bool keeps_files = true;  ///< a rebuild leaves the files of the states that it keeps
 };
 
 struct checkpoint_result {

@@ -296,3 +296,14 @@ TEST_CASE("a run whose frames another host sends continues from a checkpoint if 
     without.waits_for_file = false;
     CHECK(explore_checkpoints(without).stuck);
 }
+
+TEST_CASE(
+    "a rebuild leaves the files of the states that it keeps, or the sender of the frames waits forever") {
+    checkpoint_setup rebuilt{
+        .frames = 7, .losses = 1, .link_keeps = 3, .waits_for_file = true, .rebuilds = 2};
+    const checkpoint_result r = explore_checkpoints(rebuilt);
+    INFO(r.states << " states");
+    CHECK(r.sound());
+    rebuilt.keeps_files = false;
+    CHECK(explore_checkpoints(rebuilt).stuck);
+}

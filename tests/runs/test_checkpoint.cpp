@@ -110,7 +110,7 @@ TEST_CASE("a checkpoint has the states of all stages, and older ones are removed
     std::ofstream(folder + "/10.a.state.partial") << "left";
     CHECK(run::numbers_with_states(folder, {"a", "b"}) == std::vector<u64>{10, 30});
     CHECK(run::read_checkpoints(folder).empty());
-    CHECK(run::remove_states(folder, [](u64 frame) { return frame >= 30; }) == 0);
+    CHECK(run::remove_states(folder, [](u64 frame, const std::string&) { return frame >= 30; }) == 0);
     CHECK(run::numbers_with_states(folder, {"a"}) == std::vector<u64>{30});
     CHECK_FALSE(std::filesystem::exists(folder + "/10.a.state.partial"));
     CHECK(std::filesystem::exists(folder + "/notes.txt"));

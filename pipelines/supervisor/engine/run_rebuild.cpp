@@ -428,7 +428,7 @@ void run_rebuild::finish() {
         const bool loses = loses_what_it_drops();
         if (setup_->has_state()) {
             kept = find_kept_with_states(first, uncertain_from);
-            checkpoints_->begin_again(first);
+            checkpoints_->begin_again(first, kept.done_below);
         } else if (!untrusted_ || loses) {
             kept = block_->find_kept(limits_from(first), block_->read_status_words(loses ? helpers_ : ""));
         }

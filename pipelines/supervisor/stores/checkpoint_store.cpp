@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -22,9 +23,11 @@ namespace {
 constexpr std::size_t most_kept = 2;  // the older one is for damage that is found late
 constexpr u64 poll_interval_ns = 200 * ns_per_ms;
 constexpr u64 disk_timeout_ns = 10 * ns_per_s;
+constexpr u64 disk_patience_ns = ns_per_ms;  // a disk that is not busy lists a folder in less
 // A killed supervisor loses its locks one after the other, and a process that it has just forked holds copies
 // of them until it has started its program.
 constexpr u64 dead_owner_timeout_ns = ns_per_s;
+constexpr u64 dead_writers_timeout_ns = 2 * ns_per_s;  // contexts on a GPU take most of a second
 
 }  // namespace
 
@@ -85,6 +88,14 @@ bool checkpoint_store::begin(u64 first) {
     if (!lock_folder(0))
         throw config_error(
             fmt::format("another run writes its checkpoints to {}: set checkpoint_to", folder));
+    // The stages of a run that was just killed may not have ended yet.
+    for (const u64 until = now_ns() + dead_writers_timeout_ns; run::has_writers(folder_.get());
+         ::usleep(10'000))
+        if (now_ns() >= until)
+            throw config_error(fmt::format(
+                "stages of another run, whose supervisor has ended, write their checkpoints to {}: "
+                "wait until they have ended, or set checkpoint_to",
+                folder));
     numbers_ = run::read_checkpoints(folder);
     if (first == 0 && !numbers_.empty())
         throw config_error(
@@ -102,18 +113,32 @@ bool checkpoint_store::begin(u64 first) {
     return first == 0 || continues;
 }
 
-void checkpoint_store::begin_again(u64 first) {
+// A sender keeps its frames until a checkpoint has them. If files of states that the rings have kept were
+// removed, no stage would write them again: the ring has a later state.
+void checkpoint_store::begin_again(u64 first, const std::vector<u64>& done_below) {
     if (stages_.empty()) return;
     const std::string& folder = setup_->checkpoint_folder;
     settle();
     block_first_ = first;
     list_is_due_ |= std::erase_if(numbers_, [&](u64 number) { return number > first; }) > 0;
-    // tick() writes the shorter list again, and syncs it. If there is no space even for this one, no list
-    // remains until then.
-    int failed = 0;
-    if (list_is_due_ && (numbers_.empty() || run::write_checkpoints(folder, numbers_, {}, false) != 0))
-        failed = run::remove_list(folder);
-    if (failed == 0) failed = run::remove_states(folder, [&](u64 number) { return is_kept(number); });
+    std::map<std::string, u64> kept_up_to;
+    for (std::size_t k = 0; k < std::min(done_below.size(), setup_->stages.size()); ++k)
+        kept_up_to[setup_->stages[k].spec.name] = done_below[k];
+    const auto stays = [numbers = numbers_, kept_up_to](u64 number, const std::string& stage) {
+        const auto kept = kept_up_to.find(stage);
+        return std::find(numbers.begin(), numbers.end(), number) != numbers.end() ||
+               (kept != kept_up_to.end() && number <= kept->second);
+    };
+    const auto task = [folder, numbers = numbers_, list_is_due = list_is_due_, stays] {
+        // tick() writes the shorter list again, and syncs it. If there is no space even for this one, no list
+        // remains until then.
+        int failed = 0;
+        if (list_is_due && (numbers.empty() || run::write_checkpoints(folder, numbers, {}, false) != 0))
+            failed = run::remove_list(folder);
+        if (failed == 0) failed = run::remove_states(folder, stays);
+        return disk_result{false, {}, failed};
+    };
+    const int failed = do_on_disk(task).failed;
     if (failed != 0)
         throw output_error(fmt::format("removing later checkpoints from {}: {}", folder, errno_text(failed)));
 }
@@ -149,8 +174,8 @@ std::string checkpoint_store::adopt(u64 first, bool is_fresh, u64 block_first) {
     try {
         const std::string& folder = setup_->checkpoint_folder;
         numbers_ = run::read_checkpoints(folder);
-        // On a full disk begin_again() leaves no list. Of the block's first frame, it leaves only the states
-        // of a checkpoint, and no stage writes them again.
+        // On a full disk begin_again() leaves no list. The states that it leaves for the block's first frame
+        // are those from which the run continues, and no stage writes them again.
         const std::vector<u64> whole = run::numbers_with_states(folder, stages_);
         if (block_first > 0 && !is_kept(block_first) &&
             std::binary_search(whole.begin(), whole.end(), block_first)) {
@@ -164,43 +189,65 @@ std::string checkpoint_store::adopt(u64 first, bool is_fresh, u64 block_first) {
     }
 }
 
-/// The files of a number that is not in the new list are not used from here on.
+// The files of a number that is not in the new list are not used from here on.
 void checkpoint_store::write_list(std::vector<u64> numbers) {
     const auto is_in = [](const std::vector<u64>& list, u64 number) {
         return std::find(list.begin(), list.end(), number) != list.end();
     };
     std::erase_if(numbers_, [&](u64 number) { return !is_in(numbers, number); });
-    writing_ = std::move(numbers);
-    written_ = std::async(std::launch::async, [folder = setup_->checkpoint_folder, list = writing_, is_in] {
+    begin_on_disk([folder = setup_->checkpoint_folder, list = std::move(numbers), is_in] {
         const int failed = run::write_checkpoints(folder, list);
         // A file that can't be removed now is removed with the next checkpoint.
         if (failed == 0)
-            (void)run::remove_states(folder,
-                                     [&](u64 number) { return number > list.back() || is_in(list, number); });
-        return failed;
+            (void)run::remove_states(folder, [&](u64 number, const std::string&) {
+                return number > list.back() || is_in(list, number);
+            });
+        return disk_result{true, list, failed};
     });
 }
 
-/// Waits for the list that is being written.
+void checkpoint_store::begin_on_disk(std::function<disk_result()> task) {
+    on_disk_ = std::async(std::launch::async, std::move(task));
+    busy_since_ns_ = now_ns();
+}
+
+bool checkpoint_store::is_done_within(u64 ns) const {
+    return !on_disk_.valid() || on_disk_.wait_for(std::chrono::nanoseconds(ns)) == std::future_status::ready;
+}
+
+std::string checkpoint_store::late_text() const {
+    return fmt::format("the disk with the checkpoints in {} has not replied for {} s",
+                       setup_->checkpoint_folder, disk_timeout_ns / ns_per_s);
+}
+
+/// Waits for the task that has been begun, and takes its list. States that it has found are found again.
 void checkpoint_store::settle() {
-    if (!is_written_within(disk_timeout_ns))
-        throw output_error(fmt::format("the list of checkpoints in {} is not on the disk after {} s",
-                                       setup_->checkpoint_folder, disk_timeout_ns / ns_per_s));
-    (void)take_result();
+    if (!is_done_within(disk_timeout_ns)) throw output_error(late_text());
+    if (!on_disk_.valid()) return;
+    if (const disk_result r = on_disk_.get(); r.is_list) (void)take_list(r);
 }
 
-bool checkpoint_store::is_written_within(u64 ns) const {
-    return !written_.valid() || written_.wait_for(std::chrono::nanoseconds(ns)) == std::future_status::ready;
+/// Throws output_error if the disk takes too long. Then the task continues, and no other one begins before
+/// its end.
+checkpoint_store::disk_result checkpoint_store::do_on_disk(std::function<disk_result()> task) {
+    settle();
+    begin_on_disk(std::move(task));
+    if (!is_done_within(disk_timeout_ns)) throw output_error(late_text());
+    return on_disk_.get();
 }
 
-/// Does nothing if no list was being written. Waits until it is written.
-std::string checkpoint_store::take_result() {
-    if (!written_.valid()) return "";
-    if (const int failed = written_.get(); failed != 0)
+std::function<checkpoint_store::disk_result()> checkpoint_store::search() const {
+    return [folder = setup_->checkpoint_folder, stages = stages_] {
+        return disk_result{false, run::numbers_with_states(folder, stages), 0};
+    };
+}
+
+std::string checkpoint_store::take_list(const disk_result& r) {
+    if (r.failed != 0)
         return note_failure(fmt::format("the checkpoint for frame {} can't be completed in {}: {}",
-                                        writing_.back(), setup_->checkpoint_folder, errno_text(failed)));
+                                        r.numbers.back(), setup_->checkpoint_folder, errno_text(r.failed)));
     failed_ = list_is_due_ = false;
-    numbers_ = std::move(writing_);
+    numbers_ = r.numbers;
     return "";
 }
 
@@ -209,18 +256,32 @@ std::string checkpoint_store::note_failure(const std::string& what) {
 }
 
 std::string checkpoint_store::tick(u64 now, const std::function<u64()>& delivered_below) {
-    if (stages_.empty() || now < next_ns_) return "";
-    next_ns_ = is_awaited_ ? now : now + poll_interval_ns;
-    if (written_.valid()) return is_written_within(0) ? take_result() : "";
+    if (stages_.empty()) return "";
     try {
-        return find_next(delivered_below);
+        if (!on_disk_.valid()) {
+            if (now < next_ns_) return "";
+            next_ns_ = is_awaited_ ? now : now + poll_interval_ns;
+            begin_on_disk(search());
+        }
+        return take_result(now_ns(), delivered_below);
     } catch (const std::exception& e) {  // e.g. no descriptor or no thread is left
         return note_failure(fmt::format("checkpoints can't be completed: {}", e.what()));
     }
 }
 
-std::string checkpoint_store::find_next(const std::function<u64()>& delivered_below) {
-    std::vector<u64> found = run::numbers_with_states(setup_->checkpoint_folder, stages_);
+/// Takes what the thread has done; if that has led to another task, the next call does the same for it.
+std::string checkpoint_store::take_result(u64 now, const std::function<u64()>& delivered_below) {
+    if (!is_done_within(now < busy_since_ns_ + disk_patience_ns ? disk_patience_ns : 0)) {
+        if (now < busy_since_ns_ + disk_timeout_ns) return "";
+        return note_failure(late_text());
+    }
+    disk_result r = on_disk_.get();
+    if (r.is_list) return take_list(r);
+    complete(std::move(r.numbers), delivered_below);
+    return "";
+}
+
+void checkpoint_store::complete(std::vector<u64> found, const std::function<u64()>& delivered_below) {
     const u64 last = numbers_.empty() ? first_ : std::max(first_, numbers_.back());
     std::erase_if(found, [&](u64 number) { return number <= last; });
     if (!found.empty()) {
@@ -231,7 +292,6 @@ std::string checkpoint_store::find_next(const std::function<u64()>& delivered_be
         add(found.back());
     else if (!numbers_.empty() && list_is_due_)
         write_list(numbers_);
-    return "";
 }
 
 void checkpoint_store::add(u64 number) {
@@ -242,11 +302,12 @@ void checkpoint_store::add(u64 number) {
 }
 
 // A run that is stopped before its first frame has no state to write. If it is rebuilt at its end, its states
-// are those that the rebuild has kept.
+// are those that the rebuild has kept. Checks single files, because it is called while stages may have to
+// be replaced.
 bool checkpoint_store::lacks_states(u64 end) const {
-    if (stages_.empty() || end <= first_ || is_kept(end)) return false;
-    const std::vector<u64> whole = run::numbers_with_states(setup_->checkpoint_folder, stages_);
-    return !std::binary_search(whole.begin(), whole.end(), end);
+    return end > first_ && !is_kept(end) &&
+           std::any_of(stages_.begin(), stages_.end(),
+                       [&](const std::string& stage) { return lacks_state(stage, end); });
 }
 
 bool checkpoint_store::lacks_state(const std::string& stage, u64 end) const {
@@ -271,10 +332,9 @@ std::string checkpoint_store::complete_last(u64 end) {
 
 std::optional<u64> checkpoint_store::newest(u64 most) {
     if (stages_.empty()) return std::nullopt;
-    settle();
+    const std::vector<u64> whole = do_on_disk(search()).numbers;
     std::optional<u64> best;
     if (first_ <= most && !is_continued_) best = first_;
-    const std::vector<u64> whole = run::numbers_with_states(setup_->checkpoint_folder, stages_);
     for (const u64 number : numbers_)
         if (number <= most && std::binary_search(whole.begin(), whole.end(), number))
             best = std::max(best.value_or(0), number);
@@ -282,8 +342,8 @@ std::optional<u64> checkpoint_store::newest(u64 most) {
 }
 
 void checkpoint_store::remove() {
-    if (stages_.empty() || !is_written_within(disk_timeout_ns)) return;
-    if (written_.valid()) (void)written_.get();
+    if (stages_.empty() || !is_done_within(disk_timeout_ns)) return;
+    if (on_disk_.valid()) (void)on_disk_.get();
     run::remove_checkpoints(setup_->checkpoint_folder);
 }
 

@@ -1,6 +1,8 @@
 // The checkpoints of a run as its supervisor completes, drops and continues them, without any process.
 #include "supervisor/stores/checkpoint_store.hpp"
 
+#include <fcntl.h>
+
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -162,6 +164,23 @@ TEST_CASE("a run that begins again drops later checkpoints before a stage can wr
     CHECK(s.lists(store, {10}));
 }
 
+TEST_CASE("a rebuild that keeps states keeps their files, which become a checkpoint as without it") {
+    states s;
+    s.leave({10});
+    checkpoint_store store(s.setup);
+    REQUIRE(store.begin(10));
+    s.write(20);
+    s.write(30, {"a"});
+    s.write(30, {"b"});  // which makes frames from 25 on again
+    store.begin_again(22, {30, 25});
+    CHECK(s.has("20.a.state"));
+    CHECK(s.has("30.a.state"));
+    CHECK_FALSE(s.has("30.b.state"));
+    CHECK(s.lists(store, {10, 20}));
+    s.write(30, {"b"});
+    CHECK(s.lists(store, {20, 30}));
+}
+
 TEST_CASE("the beginning of a continued run is lost with its checkpoint") {
     states s;
     s.leave({20});
@@ -238,6 +257,30 @@ TEST_CASE("two runs do not write their checkpoints to one folder") {
                                               contains("End the other run and start this one again"));
 }
 
+TEST_CASE(
+    "a run waits for stages without a supervisor that write to its folder, and is refused if they stay") {
+    states s;
+    std::filesystem::create_directories(s.setup.checkpoint_folder);
+    shm::unique_fd stage(::open(s.setup.checkpoint_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    run::mark_writer(stage.get());
+    {
+        checkpoint_store next(s.setup);
+        CHECK_THROWS_WITH(next.begin(0),
+                          contains("stages of another run, whose supervisor has ended, write"));
+    }
+    std::thread ends([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        stage.reset();
+    });
+    checkpoint_store next(s.setup);
+    CHECK(next.begin(0));
+    ends.join();
+    const shm::unique_fd own(::open(s.setup.checkpoint_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    run::mark_writer(own.get());
+    next = checkpoint_store(s.setup);
+    CHECK(next.lock_again() == "");  // the stages are this run's own
+}
+
 TEST_CASE("an adopting supervisor waits until the dead one's lock of the checkpoints is released") {
     states s;
     std::optional<checkpoint_store> dead(s.setup);
@@ -256,12 +299,19 @@ TEST_CASE("a checkpoint that can't be completed now is completed later, and the 
     checkpoint_store store(s.setup);
     REQUIRE(store.begin(0));
     s.write(10);
-    s.now += ns_per_s;
-    const auto fails = [&]() -> u64 { throw output_error("opening a ledger: no descriptor is left"); };
-    CHECK(store.tick(s.now, fails) ==
-          "checkpoints can't be completed: opening a ledger: no descriptor is left; retrying");
-    CHECK(store.tick(s.now + ns_per_s, fails) == "");
-    s.now += 2 * ns_per_s;
+    u32 calls = 0;
+    const auto fails = [&]() -> u64 {
+        ++calls;
+        throw output_error("opening a ledger: no descriptor is left");
+    };
+    std::vector<std::string> logged;
+    for (u32 k = 0; k < 2000 && calls < 2; ++k, wait_a_little())
+        if (const std::string text = store.tick(s.now += ns_per_s, fails); !text.empty())
+            logged.push_back(text);
+    CHECK(calls == 2);
+    CHECK(logged ==
+          std::vector<std::string>{"checkpoints can't be completed: opening a ledger: no descriptor "
+                                   "is left; retrying"});
     CHECK(s.lists(store, {10}));
 }
 
