@@ -72,6 +72,9 @@ u64 post_scratch_bytes(u32 width, u32 height) {
 void post(device::queue& q, const post_args& args) {
     check_size("post", args.width, args.height);
     if (args.scratch == nullptr) throw config_error("post: the scratch memory is missing");
+    if (const meter_args& m = args.meter;
+        m.before != nullptr && (m.after == nullptr || !(m.frames >= 1.0F) || !(m.key > 0.0F)))
+        throw config_error("post: the state of the exposure is missing, or its settings are invalid");
 #if CAROUSEL_WITH_CUDA
     if (q.kind() == device::device_kind::cuda) return cuda::post(q, args);
 #endif

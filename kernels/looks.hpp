@@ -84,12 +84,21 @@ enum class tone_map_name : u8 { linear, neutral, aces };
 inline constexpr u32 bloom_levels = 5;
 /// Bytes of private memory that post() needs.
 [[nodiscard]] u64 post_scratch_bytes(u32 width, u32 height);
+/// Exposure by the light of the frames: the mean of the logarithm of the luminance becomes `key`.
+struct meter_args {
+    const f32* before = nullptr;  ///< f32[2]: `after` of the frame before, or zeros. Null: no such exposure
+    f32* after = nullptr;         ///< f32[2]: the exposure, as log2 and as a factor
+    f32 frames = 30.0F;           ///< the exposure approaches what a frame asks for by 1 / frames
+    f32 key = 0.18F;              ///< luminance of a grey card
+    f32 most_stops = 6.0F;        ///< limit of log2 of the exposure, in both directions
+};
 /// Bloom, exposure, tone mapping, sRGB, anti-aliasing of edges.
 struct post_args {
     const f32* radiance = nullptr;  ///< f32[height][width][4], 16-byte aligned
     u8* color = nullptr;            ///< u8[height][width][4]
     u32 width = 0, height = 0;
     f32 exposure = 1.0F;
+    meter_args meter;  ///< its exposure multiplies the other one
     f32 bloom =
         0.06F;  ///< part of the light that the lens scatters, 0 .. 1; 0: on the CPU no bloom is computed
     tone_map_name map = tone_map_name::neutral;

@@ -2,6 +2,7 @@
 // From linear light to the picture: the levels of the bloom, tone mapping, and FXAA; and the difference of
 // two pictures.
 
+#include "kernels/body/meter.hpp"
 #include "kernels/body/srgb.hpp"
 #include "kernels/body/tone.hpp"
 #include "kernels/looks.hpp"
@@ -80,7 +81,11 @@ struct tone_pass {
     f32 exposure, part;  ///< of the bloom
     tone_map map;
     const srgb_tables* tables;
+    const f32* measured;  ///< meter_args::after, or null
 };
+[[nodiscard]] CAROUSEL_HD_INLINE f32 exposure_of(const tone_pass& p) {
+    return p.measured == nullptr ? p.exposure : p.exposure * p.measured[1];
+}
 /// The place of a channel in srgb_tables::encode.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 code_index(f32 v) {
     return static_cast<u32>(to_i32(fma_(clamp_(v, 0.0F, 1.0F), 4095.0F, 0.5F)));
@@ -88,7 +93,7 @@ struct tone_pass {
 CAROUSEL_HD_INLINE void tone_pixel(const tone_pass& p, const srgb_tables& tables, u32 x, u32 y) {
     vec3 c = linear_at(p.from, static_cast<i32>(x), static_cast<i32>(y));
     if (p.part > 0.0F) c = mix(c, enlarged(p.bloom, x, y), p.part);
-    c = tone_mapped(c * p.exposure, p.map);
+    c = tone_mapped(c * exposure_of(p), p.map);
     const auto code = [&](f32 v) { return static_cast<u32>(tables.encode[code_index(v)]); };
     p.to[static_cast<u64>(y) * p.from.width + x] = code(c.x) | code(c.y) << 8 | code(c.z) << 16 | 0xff000000U;
 }
@@ -224,9 +229,10 @@ CAROUSEL_HD_INLINE u32 compare_pixel(const compare_pass& p, u32 x, u32 y) {
             reinterpret_cast<u32*>(args.color), args.width, args.gain};
 }
 
-/// The passes of post(), in order. `tone` reads what `down` and `up` make only if its part of the bloom is
-/// not 0.
+/// The passes of post(), in order. `meter` is done only if its exposure is asked for; `tone` reads what
+/// `down` and `up` make only if its part of the bloom is not 0.
 struct post_plan {
+    meter_pass meter;
     bloom_down_pass down[bloom_levels];
     bloom_up_pass up[bloom_levels - 1];
     tone_pass tone;
@@ -252,14 +258,21 @@ struct post_plan {
     for (u32 i = 0; i + 1 < bloom_levels; ++i)
         p.up[i] = {levels[bloom_levels - i], levels[bloom_levels - i - 1], 0.55F};
     u32* const color = reinterpret_cast<u32*>(args.color);
-    p.tone = {levels[0],     levels[1],  args.smooth_edges ? mapped : color,
-              args.exposure, args.bloom, static_cast<tone_map>(args.map),
-              tables};
+    const bool measures = args.meter.before != nullptr;
+    p.meter = {args.radiance, reinterpret_cast<i32*>(at), width, height, args.meter};
+    p.tone = {levels[0],
+              levels[1],
+              args.smooth_edges ? mapped : color,
+              args.exposure,
+              args.bloom,
+              static_cast<tone_map>(args.map),
+              tables,
+              measures ? args.meter.after : nullptr};
     p.smooth = {mapped, color, width, height};
     return p;
 }
 [[nodiscard]] inline u64 post_bytes(u32 width, u32 height) {
-    u64 bytes = align_block(u64{width} * height * 4);
+    u64 bytes = align_block(u64{width} * height * 4) + align_block(u64{height} * 4);
     for (u32 i = 0; i < bloom_levels; ++i)
         bytes += align_block(u64{bloom_side(width, i)} * bloom_side(height, i) * 16);
     return bytes;

@@ -50,6 +50,12 @@ void run_light(device::cpu::pool& pool, const light_args& args, const entries& u
 void run_post(device::cpu::pool& pool, const post_args& args, const entries& use) {
     const shade_entries& loops = shade_entries_of(use);
     const body::post_plan plan = body::make_post_plan(args, &light_tables);
+    if (args.meter.before != nullptr) {
+        each_row(pool, args.height, loops.meter_rows, plan.meter);
+        i64 sum = 0;
+        for (u32 y = 0; y < args.height; ++y) sum += plan.meter.rows[y];
+        body::meter_exposure(plan.meter, sum);
+    }
     if (args.bloom > 0.0F) {
         for (const body::bloom_down_pass& down : plan.down)
             each_row(pool, down.to.height, loops.bloom_down_rows, down);

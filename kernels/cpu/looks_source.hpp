@@ -153,7 +153,7 @@ void move_range(const motion_view& m, const move_args& args, u32 begin, u32 end)
 
 extern const shade_entries looks;
 const shade_entries looks{surface_tile,   samples_tile, masked_tile,     blended_tile,  layers_tile,
-                          occlusion_rows, light_rows,   bloom_down_rows, bloom_up_rows, tone_rows,
-                          smooth_rows,    taa_rows,     compare_rows,    move_range};
+                          occlusion_rows, light_rows,   bloom_down_rows, bloom_up_rows, meter_rows,
+                          tone_rows,      smooth_rows,  taa_rows,        compare_rows,  move_range};
 
 }  // namespace carousel::kernels::cpu::CAROUSEL_SIMD

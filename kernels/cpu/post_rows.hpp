@@ -104,13 +104,14 @@ CAROUSEL_FORCE void tone_rows_by(const tone_pass& p, u32 begin, u32 end) {
     alignas(64) f32 mixed[row * 4];
     alignas(64) u32 code[3][row], out[row];
     for (f32& each : mixed) each = 0.0F;
+    const f32 exposure = exposure_of(p);
     for (u32 y = begin; y < end; ++y) {
         for (u32 x0 = 0; x0 < p.from.width; x0 += row) {
             const u32 columns = min_(p.from.width - x0, row);
             row_bloom(mixed, p, x0, y, columns);
             for (u32 l = 0; l < row; ++l) {
                 const vec3 c =
-                    tone_mapped(vec3{mixed[4 * l], mixed[4 * l + 1], mixed[4 * l + 2]} * p.exposure, how);
+                    tone_mapped(vec3{mixed[4 * l], mixed[4 * l + 1], mixed[4 * l + 2]} * exposure, how);
                 code[0][l] = code_index(c.x), code[1][l] = code_index(c.y), code[2][l] = code_index(c.z);
             }
             for (u32 k = 0; k < 3; ++k) {
@@ -123,6 +124,13 @@ CAROUSEL_FORCE void tone_rows_by(const tone_pass& p, u32 begin, u32 end) {
                 out[l] = code[0][l] | code[1][l] << 8 | code[2][l] << 16 | 0xff000000U;
             put_row(p.to + static_cast<u64>(y) * p.from.width + x0, out, columns);
         }
+    }
+}
+void meter_rows(const meter_pass& p, u32 begin, u32 end) {
+    for (u32 y = begin; y < end; ++y) {
+        i32 sum = 0;
+        for (u32 x = 0; x < p.width; ++x) sum += meter_pixel(p, x, y);
+        p.rows[y] = sum;
     }
 }
 void tone_rows(const tone_pass& p, u32 begin, u32 end) {

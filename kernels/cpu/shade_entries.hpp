@@ -41,6 +41,7 @@ struct shade_entries {
     void (*light_rows)(const body::light_pass& p, u32 begin, u32 end);
     void (*bloom_down_rows)(const body::bloom_down_pass& p, u32 begin, u32 end);
     void (*bloom_up_rows)(const body::bloom_up_pass& p, u32 begin, u32 end);
+    void (*meter_rows)(const body::meter_pass& p, u32 begin, u32 end);
     void (*tone_rows)(const body::tone_pass& p, u32 begin, u32 end);
     void (*smooth_rows)(const body::smooth_pass& p, u32 begin, u32 end);
     void (*taa_rows)(const body::taa_pass& p, u32 begin, u32 end);

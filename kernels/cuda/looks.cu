@@ -59,6 +59,28 @@ __device__ void taa_of(const taa_pass& p, u32 x, u32 y) { taa_pixel(p, x, y); }
 __device__ void smooth_of(const smooth_pass& p, u32 x, u32 y) { smooth_pixel(p, x, y); }
 
 /// One block per row. The sums are integers, so their order does not matter.
+__global__ void __launch_bounds__(256) meter_row(const __grid_constant__ meter_pass p) {
+    __shared__ i32 total;
+    if (threadIdx.x == 0) total = 0;
+    __syncthreads();
+    i32 sum = 0;
+    for (u32 x = threadIdx.x; x < p.width; x += 256) sum += meter_pixel(p, x, blockIdx.x);
+    atomicAdd(&total, sum);
+    __syncthreads();
+    if (threadIdx.x == 0) p.rows[blockIdx.x] = total;
+}
+__global__ void __launch_bounds__(256) meter_sum(const __grid_constant__ meter_pass p) {
+    __shared__ unsigned long long total;
+    if (threadIdx.x == 0) total = 0;
+    __syncthreads();
+    i64 sum = 0;
+    for (u32 y = threadIdx.x; y < p.height; y += 256) sum += p.rows[y];
+    atomicAdd(&total, static_cast<unsigned long long>(sum));
+    __syncthreads();
+    if (threadIdx.x == 0) meter_exposure(p, static_cast<i64>(total));
+}
+
+/// As meter_row.
 __global__ void __launch_bounds__(256) compare_row(const __grid_constant__ compare_pass p, u32* sums) {
     __shared__ u32 total[2];
     if (threadIdx.x < 2) total[threadIdx.x] = 0;
@@ -92,6 +114,10 @@ void post(device::queue& q, const post_args& args) {
     // Also without bloom, because it may change during the run, and the work of all frames must be the same
     // (description::same_work).
     bool first = true;
+    if (args.meter.before != nullptr) {
+        launch("meter", meter_row, dim3(args.height), dim3(256), q, plan.meter);
+        launch("meter", meter_sum, dim3(1), dim3(256), q, plan.meter);
+    }
     for (const bloom_down_pass& down : plan.down) {
         over<bloom_down_pass, down_of>(q, "bloom_down", down, down.to.width, down.to.height, first);
         first = false;

@@ -78,6 +78,11 @@ public:
         difference_ = reinterpret_cast<u8*>(room(pixels * 4));
         rows_ = reinterpret_cast<u32*>(room(height * 8));
         results_ = memory_.size();
+        exposure_ = reinterpret_cast<f32*>(room(2 * sizeof(f32)));
+        exposure_before_ = reinterpret_cast<f32*>(room(2 * sizeof(f32)));
+        const f32 before[2] = {-1.0F, 0.5F};
+        queue_.copy(reinterpret_cast<std::byte*>(exposure_before_), before, sizeof before);
+        queue_.drain();
         sky_ = room(sizeof(environment));
         occlusion_ = reinterpret_cast<u8*>(room(pixels));
         post_ = room(post_scratch_bytes(width, height));
@@ -158,6 +163,7 @@ public:
         a.height = height;
         a.bloom = bloom;
         a.map = map;
+        if (map == tone_map_name::aces) a.meter.before = exposure_before_, a.meter.after = exposure_;
         a.scratch = post_;
         return a;
     }
@@ -241,6 +247,11 @@ public:
             });
         });
         const body::post_plan post = body::make_post_plan(post_of(map), &tables);
+        if (post.meter.a.before != nullptr) {
+            i64 sum = 0;
+            each_pixel(width, height, [&](u32 x, u32 y) { sum += body::meter_pixel(post.meter, x, y); });
+            body::meter_exposure(post.meter, sum);
+        }
         for (const body::bloom_down_pass& down : post.down)
             each_pixel(down.to.width, down.to.height,
                        [&](u32 x, u32 y) { body::bloom_down_pixel(down, x, y); });
@@ -293,6 +304,7 @@ private:
     u8* occlusion_ = nullptr;
     std::byte *lights_ = nullptr, *backdrop_ = nullptr;
     std::byte* post_ = nullptr;
+    f32 *exposure_ = nullptr, *exposure_before_ = nullptr;
 };
 
 }  // namespace

@@ -127,6 +127,51 @@ TEST_CASE("bloom, tone map and exposure change the picture, and bloom 0 is none"
     CHECK(l.picture({}) == usual);
 }
 
+TEST_CASE("the exposure follows the light of the picture, and a killed post continues with it") {
+    const auto make = [] {
+        auto c = std::make_unique<testing::chain>(testing::chain_options{.width = columns, .height = rows});
+        c->add("geometry", std::make_unique<stages::geometry>(), R"({"triangles": 800})");
+        c->add("vertex", std::make_unique<stages::vertex>(), "{}", {"geometry"});
+        c->add("fragment", std::make_unique<stages::fragment>(), R"({"output": "surface"})", {"vertex"});
+        c->add("light", std::make_unique<stages::light>(), "{}", {"fragment"});
+        c->add("post", std::make_unique<stages::post>(), R"({"auto_exposure": true, "adaptation": 4})",
+               {"light"});
+        c->prepare();
+        return c;
+    };
+    const auto calm = make(), killed = make();
+    picture_parameters p = in_the_sun();
+    const auto factor = [&] { return calm->read<f32>("post.state", "exposure")[1]; };
+    const auto run = [&](u64 n) {
+        calm->run(n, p);
+        killed->run(n, p);
+        if (n % 4 == 1) {
+            killed->kill_and_restart("post", std::make_unique<stages::post>());
+            killed->run(n, p);
+        }
+        REQUIRE(killed->read_bytes("post") == calm->read_bytes("post"));
+    };
+    run(0);
+    // The first frame has the exposure that it asks for: 0.18 for the geometric mean of the luminance.
+    const std::vector<f32> light = calm->read<f32>("light", "radiance");
+    f64 sum = 0.0;
+    for (std::size_t i = 0; i < light.size(); i += 4)
+        sum += std::log2(
+            std::max(0.2126 * light[i] + 0.7152 * light[i + 1] + 0.0722 * light[i + 2], 1.0 / 4096));
+    const f64 asked = 0.18 / std::exp2(sum / (columns * rows));
+    CHECK(std::abs(factor() / asked - 1.0) < 0.002);
+    const f32 before = factor();
+    p.sun *= 8.0F;
+    run(1);
+    const f32 after_one = factor();
+    for (u64 n = 2; n < 24; ++n) run(n);
+    const f32 settled = factor();
+    CHECK(after_one < before);
+    CHECK(settled < after_one);
+    // Of the change in stops, the first frame has a quarter, and 23 frames have all but 0.75^23.
+    CHECK(std::abs(std::log2(after_one / before) / std::log2(settled / before) - 0.25) < 0.01);
+}
+
 TEST_CASE("a pipeline without light and post has none of their parameters") {
     stages::geometry g;
     const auto none = settings::from_json("{}");
