@@ -1,6 +1,7 @@
 #include "core/errors.hpp"
 #include "device/backend.hpp"
 #include "device/cpu/context.hpp"
+#include "device/device_failure.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
 #include "device/cuda/devices.hpp"
 #endif
@@ -34,7 +35,8 @@ kept_thread::~kept_thread() {
 }
 
 std::unique_ptr<context> open(const device_id& id, unsigned cpu_threads) {
-    if (id.kind == device_kind::cpu) return std::make_unique<cpu::context>(cpu_threads);
+    if (id.kind == device_kind::cpu)
+        return std::make_unique<cpu::context>(cpu_threads, id.uuid == simulated_uuid);
 #if defined(CAROUSEL_WITH_CUDA)
     return cuda::open_context(id);
 #else

@@ -25,6 +25,7 @@ enum class injected_fault : u8 {
     overrun_output,    ///< writes past the slot that the stage fills, where another frame might be
     scribble_control,  ///< writes into the control block directly, without the ring's functions
     exception,         ///< throws an exception in process(), as does a stage that cannot handle its frame
+    gpu_lost,          ///< from now on every call to its GPU fails; only for stages on a GPU
 };
 
 /// All data about a fault in one place: options, completion, checks, buttons and messages use this table.
@@ -43,7 +44,7 @@ struct injected_fault_row {
     const char* title;    ///< of that button
     const char* help;
 };
-inline constexpr std::array<injected_fault_row, 8> injected_faults{{
+inline constexpr std::array<injected_fault_row, 9> injected_faults{{
     {injected_fault::hang, "hang", false, true, false, false, "detected after frame_timeout_ms", 'H', "hang",
      "the stage never finishes its next frame; it is replaced after frame_timeout_ms"},
     {injected_fault::gpu_fault, "gpu-fault", true, false, false, false, "", 'G', "GPU fault",
@@ -61,6 +62,8 @@ inline constexpr std::array<injected_fault_row, 8> injected_faults{{
      "the stage writes to the control block, bypassing the ring's functions"},
     {injected_fault::exception, "throw", false, false, false, false, "an exception out of process()", 'J',
      "throw", "the stage's code throws an exception during its next frame"},
+    {injected_fault::gpu_lost, "gpu-lost", true, false, false, false, "its GPU is gone for the process", 'T',
+     "GPU lost", "every call of the stage to its GPU fails from its next frame on; only for stages on a GPU"},
 }};
 
 /// Returns null for `nothing`.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/log.hpp"
+#include "device/device_failure.hpp"
 #include "ring/own_pages.hpp"
 #include "shm/block_guard.hpp"
 #include "shm/injected_fault.hpp"
@@ -108,6 +109,9 @@ void apply_fault(runtime& r, const ring::job& at_work, shm::word& at, u64 asked)
             for (;;) std::this_thread::sleep_for(std::chrono::milliseconds(100));
         case shm::injected_fault::gpu_fault:
             r.queue().fault();
+            return;
+        case shm::injected_fault::gpu_lost:
+            device::fail_from_now_on(device::error_unavailable);
             return;
         case shm::injected_fault::scribble_input:
             scribble(r, at_work);

@@ -14,6 +14,7 @@
 #include "device/cpu/memfd.hpp"
 #include "device/cpu/pool.hpp"
 #include "device/cpu/status.hpp"
+#include "device/device_failure.hpp"
 #include "shm/block_guard.hpp"
 
 namespace carousel::device::cpu {
@@ -62,11 +63,18 @@ std::shared_ptr<const failure> current_failure() {
 
 }  // namespace
 
+context::context(unsigned threads, bool simulates_gpu)
+    : pool_(std::make_shared<pool>(threads)), simulates_gpu_(simulates_gpu) {
+    if (simulates_gpu_ && injected_failure() != 0) throw_injected_failure("cuInit", true);
+}
+
 std::string context::description() const {
     return fmt::format("CPU, {} thread{}", pool_->size(), pool_->size() == 1 ? "" : "s");
 }
 
-std::unique_ptr<device::queue> context::make_queue() { return std::make_unique<queue>(pool_); }
+std::unique_ptr<device::queue> context::make_queue() {
+    return std::make_unique<queue>(pool_, simulates_gpu_);
+}
 
 std::unique_ptr<device::event> context::make_event(std::atomic<u64>* shared) {
     return std::make_unique<event>(shared);
@@ -94,7 +102,8 @@ std::unique_ptr<mapping> context::map(const memory_handle& handle, access wanted
 
 std::unique_ptr<mapping> context::allocate(u64 bytes) { return std::make_unique<private_memory>(bytes); }
 
-queue::queue(std::shared_ptr<pool> threads) : pool_(std::move(threads)) {
+queue::queue(std::shared_ptr<pool> threads, bool simulates_gpu)
+    : pool_(std::move(threads)), simulates_gpu_(simulates_gpu) {
     const signals_blocked quiet;
     try {
         worker_ = std::thread([this] { work_loop(); });
@@ -135,6 +144,16 @@ void queue::record(const std::shared_ptr<fence>& on, std::atomic<u64>* word, u64
 }
 
 void queue::run(entry& e) {
+    if (simulates_gpu_ && !failure_ && injected_failure() != 0) {
+        // from now on nothing of this queue completes
+        try {
+            throw_injected_failure("a kernel", false);
+        } catch (...) {
+            auto why = current_failure();
+            const std::lock_guard lock(mutex_);
+            failure_ = std::move(why);
+        }
+    }
     if (e.on) {
         if (failure_) {
             e.on->fail(e.number, failure_);
@@ -187,6 +206,7 @@ void queue::drain() {
 }
 
 void queue::fault() {
+    if (simulates_gpu_) return fail_from_now_on(error_illegal_address);
     throw error(exit_code::stage_exception,
                 "a GPU fault was requested on a CPU queue, but only a GPU can have such a fault");
 }

@@ -18,7 +18,8 @@ namespace carousel::device::cpu {
 class context final : public device::context {
 public:
     /// `threads` is the number of threads of the pool; 0: one per core. Throws device_error.
-    explicit context(unsigned threads) : pool_(std::make_shared<pool>(threads)) {}
+    /// `simulates_gpu`: for tests; the device fails when a GPU would (device_failure.hpp).
+    explicit context(unsigned threads, bool simulates_gpu = false);
 
     [[nodiscard]] device_kind kind() const noexcept override { return device_kind::cpu; }
     [[nodiscard]] std::string description() const override;
@@ -32,6 +33,7 @@ public:
 
 private:
     std::shared_ptr<pool> pool_;
+    bool simulates_gpu_ = false;
 };
 
 // Events of the CPU backend. An event has two parts: a fence inside this process and a word in shared memory
@@ -103,7 +105,7 @@ private:
 
 class queue final : public device::queue {
 public:
-    explicit queue(std::shared_ptr<pool> threads);
+    explicit queue(std::shared_ptr<pool> threads, bool simulates_gpu = false);
     ~queue() override;
 
     [[nodiscard]] device_kind kind() const noexcept override { return device_kind::cpu; }
@@ -137,6 +139,7 @@ private:
                                   // once both have grown
     std::shared_ptr<const failure> failure_;
     bool sleeping_ = false, stop_ = false;
+    const bool simulates_gpu_;
     std::thread worker_;
 };
 

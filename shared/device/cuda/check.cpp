@@ -123,6 +123,7 @@ void fail_setup(cudaError_t status, const char* call, std::string_view device) {
 }
 
 void fail_run(cudaError_t status, const char* call, std::string_view device) {
+    if (is_device_loss(static_cast<int>(status))) throw device_lost_error(message(status, call, device));
     throw cuda_error(static_cast<int>(status), message(status, call, device));
 }
 

@@ -7,14 +7,22 @@
 
 #include <string_view>
 
+#include "device/device_failure.hpp"
+
 namespace carousel::device::cuda {
+
+/// The status of a call that is replaced by an injected failure.
+#define CAROUSEL_CUDA_CALL(call)                 \
+    (::carousel::device::injected_failure() == 0 \
+         ? (call)                                \
+         : static_cast<cudaError_t>(::carousel::device::injected_failure()))
 
 /// Returns true if the process's CUDA context is unusable after this error (illegal address, trap, ECC, ...).
 [[nodiscard]] bool is_fault(cudaError_t status) noexcept;
 
 /// Throws device_error, or cuda_error when the status is a fault. Clears the thread's last error.
 [[noreturn]] void fail_setup(cudaError_t status, const char* call, std::string_view device);
-/// Throws cuda_error. Clears the thread's last error.
+/// Throws device_lost_error if the device is lost, otherwise cuda_error. Clears the thread's last error.
 [[noreturn]] void fail_run(cudaError_t status, const char* call, std::string_view device);
 /// For destructors: logs the failure. Logs nothing if the process is exiting, or if the status is a fault,
 /// because every fault has already been thrown.
@@ -23,17 +31,17 @@ void log_failure(cudaError_t status, const char* call) noexcept;
 }  // namespace carousel::device::cuda
 
 /// During set-up: any status except success throws device_error. `on_what` names the GPU in the message.
-#define CAROUSEL_CUDA_SETUP(on_what, call)                                 \
-    do {                                                                   \
-        if (const cudaError_t status_ = (call); status_ != cudaSuccess)    \
-            ::carousel::device::cuda::fail_setup(status_, #call, on_what); \
+#define CAROUSEL_CUDA_SETUP(on_what, call)                                                \
+    do {                                                                                  \
+        if (const cudaError_t status_ = CAROUSEL_CUDA_CALL(call); status_ != cudaSuccess) \
+            ::carousel::device::cuda::fail_setup(status_, #call, on_what);                \
     } while (false)
 
 /// During frames: any status except success throws cuda_error.
-#define CAROUSEL_CUDA_RUN(on_what, call)                                 \
-    do {                                                                 \
-        if (const cudaError_t status_ = (call); status_ != cudaSuccess)  \
-            ::carousel::device::cuda::fail_run(status_, #call, on_what); \
+#define CAROUSEL_CUDA_RUN(on_what, call)                                                  \
+    do {                                                                                  \
+        if (const cudaError_t status_ = CAROUSEL_CUDA_CALL(call); status_ != cudaSuccess) \
+            ::carousel::device::cuda::fail_run(status_, #call, on_what);                  \
     } while (false)
 
 /// In destructors.

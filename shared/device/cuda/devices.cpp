@@ -179,7 +179,7 @@ namespace {
 
 std::vector<gpu> read_gpus() {
     int count = 0;
-    const cudaError_t status = cudaGetDeviceCount(&count);
+    const cudaError_t status = CAROUSEL_CUDA_CALL(cudaGetDeviceCount(&count));
     if (status != cudaSuccess || count == 0) refuse(status);
     std::vector<gpu> all;
     for (int i = 0; i < count; ++i) {

@@ -89,7 +89,7 @@ void event::record(device::queue& on, u64) {
 
 bool event::done() {
     on_.bind();
-    const cudaError_t status = cudaEventQuery(private_);
+    const cudaError_t status = CAROUSEL_CUDA_CALL(cudaEventQuery(private_));
     if (status == cudaSuccess) return true;
     if (status != cudaErrorNotReady) fail_run(status, "cudaEventQuery", label_);
     (void)cudaGetLastError();  // clears "not ready", which is not an error and must not be returned by the

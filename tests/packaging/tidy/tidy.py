@@ -124,7 +124,7 @@ PROCESS_WIDE_PLACES = {
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
 EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp"),
-              ("supervisor", "device/canary.hpp")}
+              ("supervisor", "device/canary.hpp"), ("supervisor", "device/device_failure.hpp")}
 
 
 def tracked_files(root):
