@@ -25,7 +25,7 @@ description compare::configure(const configuration& with) {
     gain_ = static_cast<u32>(with.settings->integer("gain", 8, 1, 255));
     frame_format format = image_format(size_.width, size_.height);
     format.planes.push_back({"rows", ring::element::u32_, {size_.height, 2}, {}, 0});
-    return {.outputs = {std::move(format)}};
+    return {.outputs = {std::move(format)}, .bit_equal = true};
 }
 
 void compare::prepare(environment& env) {

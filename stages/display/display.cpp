@@ -34,6 +34,7 @@ description display::configure(const configuration& with) {
     const i64 threads = with.settings->integer("finish_threads", 0, 0, 1024);
     description d;
     d.same_work = !wants_pictures();
+    d.bit_equal = true;
     d.wants_tombstones = keep_ > 0;  // a tombstone frame also counts as one of the newest frames
     if (pictures_ && delay_ms_ == 0) d.finish_threads = static_cast<u32>(threads);
     return d;

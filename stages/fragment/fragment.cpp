@@ -46,7 +46,8 @@ description fragment::configure(const configuration& with) {
     return {.outputs = {std::move(output)},
             .uses = {mesh_asset},
             .parameters = scene_parameters::schema(mesh_.view),
-            .same_work = true};
+            .same_work = true,
+            .bit_equal = true};
 }
 
 void fragment::prepare(environment& env) {

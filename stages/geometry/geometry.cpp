@@ -16,7 +16,8 @@ description geometry::configure(const configuration& with) {
     return {.outputs = {scene_format(mesh_.layout().counts, instances_, mesh_.view(), mesh_.motion().counts)},
             .makes = std::move(assets),
             .parameters = scene_parameters::schema(mesh_.view()),
-            .same_work = true};
+            .same_work = true,
+            .bit_equal = true};
 }
 
 void geometry::load_asset(std::string_view name, std::span<std::byte> memory, environment& env) {

@@ -63,7 +63,8 @@ description light::configure(const configuration& with) {
     return {.outputs = {radiance_format(args_.width, args_.height, view)},
             .uses = std::move(uses),
             .parameters = picture_parameters::of_light(view, args_.light_count > 0 ? 0.0 : 3.0),
-            .same_work = true};
+            .same_work = true,
+            .bit_equal = true};
 }
 
 void light::prepare(environment& env) {

@@ -15,7 +15,8 @@ description post::configure(const configuration& with) {
     args_.meter.frames = static_cast<f32>(with.settings->number("adaptation", 30.0, 1.0, 1e6));
     description made{.outputs = {image_format(args_.width, args_.height)},
                      .parameters = picture_parameters::of_post(view),
-                     .same_work = true};
+                     .same_work = true,
+                     .bit_equal = true};
     if (auto_exposure_) made.state = {{"exposure", element::f32_, {2}}};
     return made;
 }

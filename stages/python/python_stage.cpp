@@ -46,6 +46,7 @@ description description_from(const py::dict& d) {
     out.accepts_sampled_inputs = d["accepts_sampled_inputs"].cast<bool>();
     out.writable_inputs = d["writable_inputs"].cast<bool>();
     out.wants_tombstones = d["wants_tombstones"].cast<bool>();
+    out.bit_equal = d["bit_equal"].cast<bool>();
     for (const py::handle each : d["reads"]) {
         const auto [plane, input] = each.cast<std::pair<std::string, std::size_t>>();
         out.reads.push_back({plane, {}, input});

@@ -68,6 +68,7 @@ json describe_to_json(stage& s, const json& asked) {
              {"state", !d.state.empty()},
              {"forwards_frames", d.forwards_frames},
              {"writable_inputs", d.writable_inputs},
+             {"bit_equal", d.bit_equal},
              {"accepts_sampled_inputs", d.accepts_sampled_inputs}};
     check_outputs(d);
     std::vector<output_description> outputs = all_outputs(d);

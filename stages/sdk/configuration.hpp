@@ -168,6 +168,9 @@ struct description {
     /// frame. If the work of a frame differs from that of the first frame, the process ends with a message
     /// that has the frame's number. No effect on the CPU.
     bool same_work = false;
+    /// The stage's outputs, and its state, are the same bytes on the CPU as on a GPU. A run may then move it
+    /// to the CPU if the GPU fails (the key `fallback`), and no picture changes.
+    bool bit_equal = false;
     /// If true, the stage accesses rings on another GPU only through a mapping. If false, the runner may copy
     /// a slot of such a ring to the stage's own GPU, and the copy runs on the frame's queue. A stage sets
     /// this if it can't order all of its work after the work on that queue.

@@ -15,7 +15,8 @@ description shadow::configure(const configuration& with) {
     return {.outputs = {shadow_format(side_, radius_, mesh_.view)},
             .uses = mesh_.assets(),
             .parameters = scene_parameters::schema(mesh_.view),
-            .same_work = true};
+            .same_work = true,
+            .bit_equal = true};
 }
 
 void shadow::prepare(environment& env) {

@@ -14,7 +14,7 @@ public:
     description configure(const configuration& with) override {
         size_ = require_image(with);
         strength_ = static_cast<u32>(with.settings->number("strength", 0.5, 0.0, 4.0) * 256.0);
-        return {.outputs = {image_format(size_.width, size_.height)}};
+        return {.outputs = {image_format(size_.width, size_.height)}, .bit_equal = true};
     }
 
     void process(frame& f) override {

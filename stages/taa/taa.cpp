@@ -33,7 +33,8 @@ description taa::configure(const configuration& with) {
         .outputs = {expected},
         .state = {{"history", element::f32_, {args_.height, args_.width, 4}}, {"view", element::f32_, {12}}},
         .parameters = scene_parameters::schema(view),
-        .same_work = true};
+        .same_work = true,
+        .bit_equal = true};
     if (with.inputs.size() == 3) {
         if (!contents_of(surface.format).motion)
             throw config_error(fmt::format(

@@ -30,7 +30,8 @@ description vertex::configure(const configuration& with) {
                                          samples)},
             .uses = mesh_.assets(),
             .parameters = scene_parameters::schema(mesh_.view),
-            .same_work = true};
+            .same_work = true,
+            .bit_equal = true};
 }
 
 void vertex::prepare(environment& env) {

@@ -11,6 +11,7 @@
 //                          scribble_state (into the previous one) | hang_device
 //                          (its queue's work never ends) | hang_finish | throw_finish [abort]
 //   die_incarnations       only the first N incarnations of a seat die so [1000000]
+//   bit_equal              declares that its outputs are the same on a GPU [true]
 //   writable_inputs        requests writable inputs [false]
 //   wild_write_at          frame at which its queue's work changes a byte past its input's slot [-1: none]
 //   wild_write_in_process  process() does it instead of the queue [false]
@@ -126,6 +127,7 @@ public:
         d.ends = ends_at_ >= 0 && !unannounced;
         d.forwards_frames = s.flag("forwards_frames", false);
         d.finish_threads = finish_threads_;
+        d.bit_equal = s.flag("bit_equal", true);
         d.accepts_sampled_inputs = !with.sampled.empty();
         if (!source_ && with.inputs[0].format.planes[0].name == "hash") input_ = "hash";
         samples_state_ = !with.sampled.empty() && with.sampled[0].format.planes[0].name == "hash";

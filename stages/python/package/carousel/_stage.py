@@ -137,9 +137,10 @@ class Stage:
     """A function or a class as a stage. The object can still be called like the function or class itself, with arrays instead of
     planes."""
 
-    def __init__(self, target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones, state):
+    def __init__(self, target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones, state, bit_equal):
         self.target, self.output, self.outputs, self.device, self.ends, self.state = target, output, outputs, device, ends, state
         self.writable_inputs, self.reads, self.wants_tombstones = writable_inputs, tuple(reads), wants_tombstones
+        self.bit_equal = bit_equal
         self.name, self.module, self.__doc__ = target.__name__, target.__module__, target.__doc__
         self.is_class = inspect.isclass(target)
         if self.is_class and not callable(getattr(target, "process", None)):
@@ -168,7 +169,7 @@ class Stage:
 
 
 def stage(target=None, *, output=None, outputs=None, device="any", ends=False, writable_inputs=False, reads=(), wants_tombstones=False,
-          state=None):
+          state=None, bit_equal=False):
     """Makes a stage of a function, or of a class with process(self, ...) if it has state to prepare.
 
     Positional arguments are the frame's planes by name: frame (the frame itself), color (a plane of an input), out (the output's only
@@ -187,15 +188,16 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False, w
     here or upstream (frame.tombstone_reason), which have no planes. state: planes that the stage remembers from frame to frame,
     {"history": "f32[height, width, 4]"}, or a function of the Configuration. The argument history is then the plane as the frame before
     has left it, read-only, and out_history the plane as this frame leaves it, which must be written as a whole. They are committed with
-    the frame, so a killed stage continues from them. The first frame gets zeros (frame.first_state).
+    the frame, so a killed stage continues from them. The first frame gets zeros (frame.first_state). bit_equal: outputs and state are
+    the same bytes on the CPU as on a GPU, so a run with fallback="cpu" may move the stage to the CPU if the GPU fails.
 
     finish() of a frame runs after process() of later frames. Data that finish() needs of its own frame must
     be kept in frame.local, not in self.
     """
     if target is None:
         return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends, writable_inputs=writable_inputs,
-                                 reads=reads, wants_tombstones=wants_tombstones, state=state)
-    return Stage(target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones, state)
+                                 reads=reads, wants_tombstones=wants_tombstones, state=state, bit_equal=bit_equal)
+    return Stage(target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones, state, bit_equal)
 
 
 class Adapter:
@@ -218,6 +220,7 @@ class Adapter:
         self.require_state_writers(picks, remembered)
         return {"outputs": outputs, "state": state, "device": self.stage.device, "ends": self.stage.ends, "picks": picks,
                 "writable_inputs": self.stage.writable_inputs, "wants_tombstones": self.stage.wants_tombstones,
+                "bit_equal": self.stage.bit_equal,
                 "reads": [(name, self.input_with(name, inputs)) for name in self.stage.reads],
                 "accepts_sampled_inputs": "frame" in self.stage.arguments or self.finishes}   # only by frame.sampled()
 
