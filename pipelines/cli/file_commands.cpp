@@ -10,6 +10,7 @@
 #include "graph/drawing.hpp"
 #include "runs/client.hpp"
 #include "shm/segment.hpp"
+#include "supervisor/plan/device_fallback.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/run_setup.hpp"
@@ -66,32 +67,12 @@ struct graph_arguments {
     bool live = false;
 };
 
-/// A drawing does not need the devices that a file names, so GPUs that are absent are assumed to exist.
-machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
-    std::vector<std::string> all;
-    for (const stage_spec& s : p.stages) {
-        all.push_back(s.device);
-        all.insert(all.end(), s.devices.begin(), s.devices.end());
-    }
-    for (const std::string& device : all) {
-        if (!device.starts_with("cuda:")) continue;
-        const auto wanted = static_cast<std::size_t>(std::stoi(device.substr(5)));
-        while (machine.gpus.size() <= wanted) {
-            gpu_offer g;
-            g.id.kind = device::device_kind::cuda;
-            g.id.ordinal = static_cast<int>(machine.gpus.size());
-            g.id.uuid = fmt::format("absent-{}", machine.gpus.size());
-            machine.gpus.push_back(std::move(g));
-        }
-    }
-    return machine;
-}
-
 drawing drawing_of_file(const graph_arguments& a) {
     const pipeline p = read_pipeline(a.file);
     run_options o;
     o.hooks = test_hooks::of_environment();
     o.stages = describe_stages(p);
+    // a drawing does not need the devices that a file names
     return drawing_of(setup_from(p, o, with_wanted_gpus(probe_for(p), p)));
 }
 

@@ -16,6 +16,7 @@
 #include "os/subprocess.hpp"
 #include "parameters/parameter_union.hpp"
 #include "shm/control_block.hpp"
+#include "spec/fallback_check.hpp"
 #include "spec/links.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "spec/programs.hpp"
@@ -192,6 +193,7 @@ stage_description description_from(const stage_spec& s, const std::string& progr
         d.accepts_sampled_inputs = answer.value("accepts_sampled_inputs", false);
         d.forwards_frames = answer.value("forwards_frames", false);
         d.writable_inputs = answer.value("writable_inputs", false);
+        d.bit_equal = answer.value("bit_equal", false);
         d.state = answer.value("state", false) && !d.format.is_null();
     } catch (const config_error& e) {
         refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));
@@ -418,6 +420,7 @@ std::vector<stage_description> describe_with(const pipeline& p, const std::vecto
     check_outputs(p, all);
     check_assets(p, all);
     check_ends(p, all);
+    check_fallback(p, all);
     (void)plan_parameters(p, all);
     return all;
 }

@@ -46,6 +46,7 @@ struct stage_description : output_spec {
     bool accepts_sampled_inputs = false;  ///< the stage can have sampled inputs
     bool forwards_frames = false;         ///< none of the stage's deaths is blamed on a frame
     bool writable_inputs = false;         ///< the stage requires inputs that are mapped writable
+    bool bit_equal = false;               ///< its outputs are the same bytes on the CPU as on a GPU
     bool state = false;                   ///< the last of `more` is the ring of its states
     /// True if no ring but that of its states leaves the stage.
     [[nodiscard]] bool is_sink() const noexcept { return format.is_null() || (state && more.empty()); }

@@ -55,6 +55,8 @@ enum class packing_kind : u8 { none, lz4, zstd };
 /// which UCX reads.
 enum class leaving_kind : u8 { staged, direct };
 enum class latency_kind : u8 { low, balanced, throughput };
+/// Where a stage runs after its GPU has failed (plan/device_fallback.hpp).
+enum class fallback_kind : u8 { none, cpu };
 /// The area that follows each slot of a ring (guard_plan.hpp).
 enum class guard_request : u8 { automatic, gap, canary, off };
 
@@ -76,6 +78,8 @@ inline constexpr word_table<leaving_kind, 2> leaving_words{
 inline constexpr word_table<latency_kind, 3> latency_words{{{"low", latency_kind::low},
                                                             {"balanced", latency_kind::balanced},
                                                             {"throughput", latency_kind::throughput}}};
+inline constexpr word_table<fallback_kind, 2> fallback_words{
+    {{"none", fallback_kind::none}, {"cpu", fallback_kind::cpu}}};
 inline constexpr word_table<guard_request, 4> guard_words{{{"auto", guard_request::automatic},
                                                            {"gap", guard_request::gap},
                                                            {"canary", guard_request::canary},
@@ -113,7 +117,9 @@ struct stage_spec {
                                        ///< its own
     std::vector<std::string> devices;  ///< if device is a list, its devices, which are assigned to the
                                        ///< instances round robin; otherwise empty
-    std::optional<u32> in_flight;      ///< frames in flight in one instance; empty: auto (depth_plan.hpp)
+    /// cpu: the stage moves to the CPU alone, after GPU errors of its own processes
+    fallback_kind fallback = fallback_kind::none;
+    std::optional<u32> in_flight;  ///< frames in flight in one instance; empty: auto (depth_plan.hpp)
     u32 instances = 1;
     u32 every = 1;              ///< N: the stage takes each N-th frame, beginning with frame 0; the frames in
                                 ///< between do not wait for the stage
@@ -206,6 +212,11 @@ struct pipeline_spec {
     std::string name;    ///< default: the file's name without its extension
     std::string folder;  ///< as in the file; see folder_of()
     std::string device = "auto";
+    /// cpu: after GPU errors all stages on a GPU move to the CPU together
+    fallback_kind fallback = fallback_kind::none;
+    u32 fallback_after = 3;  ///< number of GPU errors within fallback_window_s
+    f64 fallback_window_s = 60;
+    bool fallback_inexact = false;  ///< also for stages that do not declare bit_equal
     u32 width = 1280, height = 720;
     u32 frame_timeout_ms = 2000;  ///< limit while a stage computes one frame (clocks.hpp); 0: no limit
     /// if no frame advances for this time and no stage reports a reason, the control block is rebuilt; 0:

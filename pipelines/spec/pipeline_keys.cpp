@@ -29,6 +29,8 @@ constexpr f64 hour_ms = 3'600'000;
 constexpr number_range any_ms{0, hour_ms, "ms"}, timeout_ms{10, hour_ms, "ms", "none"};
 constexpr number_range lease_ms{1, hour_ms, "ms"}, ring_lease_ms{1, hour_ms, "ms", "", "\"auto\""};
 constexpr number_range grace_s{0, hour_ms / 1000, "s", "", "", false};
+constexpr number_range gpu_errors{1, 1000, "GPU errors"};
+constexpr number_range error_window_s{0.1, hour_ms / 1000, "s", "", "", false};
 constexpr number_range space_mib{1, 1U << 20U, "MiB"};
 constexpr number_range pace{0.0001, 100'000, "frames/s", "as fast as possible", "", false};
 constexpr number_range side_pixels{1, max_extent, "pixels"};
@@ -237,6 +239,28 @@ const key_row<pipeline_spec> pipeline_rows[] = {
      [](auto& p) { return json(p.device); }, device_values,
      "Device of the stages that have no `device` of their own. `auto` is the first GPU, or the CPU if there "
      "is none."},
+    {"fallback", [](auto& r, auto key, auto& p) { p.fallback = r.choice(key, p.fallback, fallback_words); },
+     [](auto& p) { return json(word_of(fallback_words, p.fallback)); }, words_of<fallback_words>,
+     "`cpu`: if the GPU fails, all stages on it continue on the CPU, with the same pictures, until `carousel "
+     "device` returns them. Each stage must declare `bit_equal`."},
+    {"fallback_after",
+     [](auto& r, auto key, auto& p) { p.fallback_after = read_u32(r, key, p.fallback_after, gpu_errors); },
+     [](auto& p) { return json(p.fallback_after); }, &gpu_errors,
+     "Number of GPU errors within `fallback_window_s` after which stages move to the CPU. A GPU that is "
+     "lost, "
+     "or that a process cannot open, needs one."},
+    {"fallback_window_s",
+     [](auto& r, auto key, auto& p) {
+         p.fallback_window_s = r.number(key, p.fallback_window_s, error_window_s);
+     },
+     [](auto& p) { return json(p.fallback_window_s); }, &error_window_s,
+     "Time within which the GPU errors of `fallback_after` occur."},
+    {"fallback_inexact",
+     [](auto& r, auto key, auto& p) { p.fallback_inexact = r.flag(key, p.fallback_inexact); },
+     [](auto& p) { return json(p.fallback_inexact); }, "true or false",
+     "Whether stages that do not declare `bit_equal` may move to the CPU, too. Their pictures may change; "
+     "the "
+     "report states it."},
     {"size", [](auto& r, auto, auto& p) { read_size(r, p); },
      [](auto& p) {
          return json{p.width, p.height};
@@ -344,6 +368,9 @@ const key_row<stage_spec> stage_rows[] = {
      [](auto& s) { return s.devices.empty() ? json(s.device) : json(s.devices); }, device_values,
      "Device of the stage; with several `instances` also a list of GPUs, assigned round robin.",
      "the pipeline's"},
+    {"fallback", [](auto& r, auto key, auto& s) { s.fallback = r.choice(key, s.fallback, fallback_words); },
+     [](auto& s) { return json(word_of(fallback_words, s.fallback)); }, words_of<fallback_words>,
+     "`cpu`: after GPU errors of its own processes this stage alone moves to the CPU."},
     {"in_flight", [](auto& r, auto key, auto& s) { s.in_flight = read_u32_or_auto(r, key, lanes); },
      [](auto& s) { return number_or_auto(s.in_flight); }, &lanes,
      "Number of frames that one process of the stage keeps in flight."},

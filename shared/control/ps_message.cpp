@@ -41,6 +41,15 @@ std::string describe(const ps_host& h) {
     return text + clock;
 }
 
+std::string describe(const ps_fallback& f) {
+    if (f.stages.empty()) return "";
+    std::string text;
+    for (const std::string& stage : f.stages) text += (text.empty() ? "" : ", ") + stage;
+    const bool one = f.stages.size() == 1;
+    return text + (one ? " is" : " are") + " on the CPU instead of " + f.configured + ": " + f.why +
+           "; `carousel device " + f.configured + "` returns " + (one ? "it" : "them");
+}
+
 namespace {
 
 /// One list of names per property; the lists and the names in each list are in the order of their first

@@ -104,6 +104,18 @@ struct ps_mps {
 };
 BOOST_DESCRIBE_STRUCT(ps_mps, (), (daemon_pid, generation, up, domain_faults, abandoned, spare))
 
+/// The stages that have left their GPU, and why.
+struct ps_fallback {
+    std::vector<std::string> stages;  ///< names of the stages that run on the CPU instead of their GPU
+    std::string configured;           ///< their device in the file: "cuda:0"
+    std::string why;
+    f64 for_s = 0;      ///< how long they have been on the CPU
+    u64 fallbacks = 0;  ///< in the whole run
+    u64 returns = 0;
+    static constexpr field_rules rules{.missing_is_default = true};
+};
+BOOST_DESCRIBE_STRUCT(ps_fallback, (), (stages, configured, why, for_s, fallbacks, returns))
+
 /// Numbers of killed stages, grouped by the state of the frame that they were processing.
 struct ps_kills {
     u64 idle = 0, open = 0, submitted = 0, committed = 0, aborted = 0;
@@ -120,6 +132,7 @@ struct ps_pipeline {
     nlohmann::json bottleneck;           ///< telemetry/bottleneck.hpp
     std::optional<i32> pid, owner_pid;
     std::optional<ps_mps> mps;
+    std::optional<ps_fallback> fallback;  ///< none: no stage of the run can leave its GPU
     std::optional<f64> uptime_s, frames_per_second;
     std::optional<u64> frames, restarts, stalls, damaged;
     std::optional<u64> repaired_words, rebuilds, adoptions;
@@ -130,8 +143,8 @@ struct ps_pipeline {
     static constexpr field_rules rules{.empty_is_null = true};
 };
 BOOST_DESCRIBE_STRUCT(ps_pipeline, (),
-                      (name, state, state_text, waits_for, bottleneck, pid, run_id, owner_pid, mps, file,
-                       device, uptime_s, frames, restarts, stalls, damaged, repaired_words, rebuilds,
+                      (name, state, state_text, waits_for, bottleneck, pid, run_id, owner_pid, mps, fallback,
+                       file, device, uptime_s, frames, restarts, stalls, damaged, repaired_words, rebuilds,
                        adoptions, kills_at, frames_per_second))
 
 struct ps_answer {
@@ -150,6 +163,9 @@ BOOST_DESCRIBE_STRUCT(ps_answer, (), (ok, pipeline, stages, problems, hosts, lin
 [[nodiscard]] nlohmann::json to_json(const ps_link& l);
 /// "host b (10.0.0.2): running, its clock is 12.3 ms ahead of this host's clock (within 0.1 ms)".
 [[nodiscard]] std::string describe(const ps_host& h);
+/// "vertex, fragment are on the CPU instead of cuda:0: cuda:0 can't be used by vertex; `carousel device
+/// cuda:0` returns them"; "": every stage is on its device.
+[[nodiscard]] std::string describe(const ps_fallback& f);
 /// Never throws.
 [[nodiscard]] ps_answer read_ps(const nlohmann::json& answer);
 

@@ -90,6 +90,18 @@ struct rebuild_request {
 };
 BOOST_DESCRIBE_STRUCT(rebuild_request, (), ())
 
+/// Moves stages between their configured GPU and the CPU (supervisor/engine/device_switch.hpp).
+struct device_request {
+    static constexpr const char* type = "device";
+    static constexpr field_rules rules{.missing_is_default = true};
+    std::string device;  ///< "cpu", or the configured device
+    std::string stage;   ///< "": every stage that can move
+    /// output of carousel-probe, which the client has run, because the supervisor never waits for a driver;
+    /// null: the GPUs are as at the run's start
+    nlohmann::json probe;
+};
+BOOST_DESCRIBE_STRUCT(device_request, (), (device, stage, probe))
+
 enum class seat_order : u8 { stop, cont, restart, down, up };
 BOOST_DESCRIBE_ENUM(seat_order, stop, cont, restart, down, up)
 
@@ -138,7 +150,7 @@ BOOST_DESCRIBE_STRUCT(continue_request, (), (successor))
 
 using request = std::variant<ps_request, parameters_request, set_request, trace_request, trace_file_request,
                              end_request, rebuild_request, seat_request, kill_request, inject_request,
-                             reload_request, continue_request>;
+                             reload_request, continue_request, device_request>;
 
 /// The name of the request's command: "ps", "stop".
 [[nodiscard]] const char* command_of(const request& r) noexcept;

@@ -58,9 +58,9 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(crash_point::cou
     "account_written",  "account_saved",
     "reload_intended",  "plan_replaced",
     "rebuild_begun",    "rebuild_fenced",
-    "memory_remade",    "ledgers_ended",
-    "block_removed",    "block_filled",
-    "block_rebuilt"};
+    "devices_chosen",   "memory_remade",
+    "ledgers_ended",    "block_removed",
+    "block_filled",     "block_rebuilt"};
 
 constexpr std::array<std::string_view, 5> ways = {"kill", "stop", "abort", "exit", "throw"};
 

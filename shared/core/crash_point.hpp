@@ -101,6 +101,8 @@ enum class crash_point : u8 {
     // the supervisor: a rebuild (B1 to B4)
     rebuild_begun,   ///< every process is revoked, and is killed unless it belongs to a port; none is fenced
     rebuild_fenced,  ///< every process is gone, or belongs to a port; memory and ledgers are as they were
+    devices_chosen,  ///< stages move to another device: the new choice is saved, memory and words are as they
+                     ///< were
     memory_remade,   ///< memory of a dead owner is allocated again, the ledgers are as they were
     ledgers_ended,   ///< each ledger ends at its sink's position
     block_removed,   ///< the old block has no name any more

@@ -44,7 +44,9 @@ std::vector<sample> one_of_each() {
             {run::reload_request{}, R"({"type":"reload"})"},
             {run::reload_request{"t", "/b", json::object(), true, "/c"},
              R"({"type":"reload","text":"t","programs":"/b","restart_all":true,"successor":"/c"})"},
-            {run::continue_request{"/bin/c"}, R"({"type":"continue","successor":"/bin/c"})"}};
+            {run::continue_request{"/bin/c"}, R"({"type":"continue","successor":"/bin/c"})"},
+            {run::device_request{"cuda:0", "a", json::object()},
+             R"({"type":"device","device":"cuda:0","stage":"a","probe":{}})"}};
 }
 
 std::string refusal_of(const char* message) {

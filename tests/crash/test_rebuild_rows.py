@@ -14,7 +14,7 @@ def read(*path):
 
 
 PAGE = read("tests", "crash", "DEATHS.md")
-TESTS = read("tests", "crash", "test_rebuild_deaths.cpp")
+TESTS = read("tests", "crash", "test_rebuild_deaths.cpp") + read("tests", "crash", "test_fallback.cpp")
 
 
 class Rows(unittest.TestCase):

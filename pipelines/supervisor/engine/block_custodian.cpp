@@ -130,6 +130,12 @@ void block_custodian::replace_crowded_rings() {
     }
 }
 
+void block_custodian::note_renewed(const std::vector<bool>& renewed) {
+    renewed_ = renewed;
+    replaced_.resize(std::max(replaced_.size(), renewed.size()), false);
+    for (std::size_t k = 0; k < renewed.size(); ++k) replaced_[k] = replaced_[k] || renewed[k];
+}
+
 void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, const ring::kept_frames* kept) {
     auto fresh = std::make_unique<shm::segment>(shm::segment::create(run_id_));
     shm::control_block& c = fresh->block();
@@ -159,6 +165,7 @@ void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted, con
     }
     segment_ = std::move(fresh);
     replaced_.clear();
+    renewed_.clear();
 }
 
 // A ring whose memory cannot be read proves no frame.
@@ -175,6 +182,7 @@ block_custodian::status_words block_custodian::read_status_words(const std::stri
         log_unread("GPU memory", e);
     }
     for (u32 k = 0; k < made.links; ++k) {
+        if (k < renewed_.size() && renewed_[k]) continue;
         try {
             words[k] = memory_->read_status_words(k, made.link[k].slots, made.link[k].slot_bytes,
                                                   gpu ? &*gpu : nullptr);

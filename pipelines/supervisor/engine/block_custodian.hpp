@@ -151,6 +151,9 @@ public:
     /// To be called before find_kept() and make(): gives other memory to each ring in which unfenced programs
     /// may still write to more buffers than it can spare. Throws shm_error.
     void replace_crowded_rings();
+    /// To be called between replace_crowded_rings() and make(): by link, the rings whose memory was replaced
+    /// and proves nothing.
+    void note_renewed(const std::vector<bool>& renewed);
     using status_words = std::vector<std::vector<device::status_word>>;  ///< by link and slot
     /// `gpu_helpers`: folder of carousel-alloc, which reads memory on GPUs; "": that memory proves nothing.
     [[nodiscard]] status_words read_status_words(const std::string& gpu_helpers) const;
@@ -227,6 +230,7 @@ private:
     std::unique_ptr<shm::segment> segment_;
     shm::private_block made_;     ///< the block as it was published
     std::vector<bool> replaced_;  ///< by link: the next block's ring has other memory than that of this block
+    std::vector<bool> renewed_;   ///< by link: that other memory has no frames
     u64 end_ = ring::end_unknown;
     bool stop_requested_ = false;  ///< the run was stopped, in this block or in one before it
     std::vector<u64> seen_tails_;  ///< the highest observed tail of each link

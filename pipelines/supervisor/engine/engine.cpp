@@ -69,15 +69,17 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
       stall_(setup, run_id_, seats_, block_, facts_),
       rebuild_(setup, run_id_, helpers, loop_, seats_, memory_, checkpoints_, block_, phase_, stall_,
                problems_, facts_, [this] { save_state(); }),
+      devices_(seats_, memory_, block_, phase_, rebuild_, facts_, [this] { save_state(); }),
       takeover_(setup, run_id_, seats_, memory_, block_, parameters_, phase_, stream_, rebuild_, facts_),
       taps_(setup, run_id_, memory_, block_),
       trace_(setup, run_id_, seats_, block_),
-      commands_(
-          {setup, run_id_, seats_, memory_, block_, phase_, progress_, times_, problems_, facts_, extensions},
-          seats_, parameters_, block_, phase_, rebuild_, trace_, [this] { save_state(); }),
+      commands_({setup, run_id_, seats_, memory_, block_, phase_, progress_, times_, problems_, facts_,
+                 extensions, devices_},
+                seats_, parameters_, block_, phase_, rebuild_, devices_, trace_, [this] { save_state(); }),
       dispatch_(seats_, phase_, takeover_, taps_, commands_, extensions),
       shortage_(seats_),
       socket_(loop_, dispatch_, shortage_, [this](const std::string& text) { seats_.log_line(text); }) {
+    rebuild_.use_devices(devices_);
     facts_.first = first;
     seats_.checkpoints = &checkpoints_;
     memory_.set_run_location({setup.directory, run_id_, setup.supervisor_grace_s});
@@ -96,7 +98,10 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
         block_.join();
         memory_.expect(plan_memory(setup));
     } else {
-        if (domain_) domain_->start();
+        // without clients, watch_domain() tries it
+        if (domain_ && std::any_of(setup.stages.begin(), setup.stages.end(),
+                                   [](const stage_setup& st) { return st.mps; }))
+            domain_->start();
         memory_.make(plan_memory(setup), helpers);
         rebuild_.begin_ledgers();
         block_.make(first, setup.end);
@@ -173,6 +178,7 @@ run_outcome engine::run() {
     while (!phase_.is_over()) {
         save_state();  // the state is saved before the loop waits
         loop_.run_once(1000);
+        devices_.watch(now_ns(), !takeover_.is_in_progress());
     }
     sweep_rings();
     seats_.faults_of_processes.finish();
@@ -248,7 +254,8 @@ void engine::check_end(u64 now) {
         return rebuild_.finish();
     }
     if (seats_.failure && !phase_.is(phase::ending)) {
-        if (!takeover_.is_in_progress() && rebuild_.failed_by_damage()) return;
+        if (!takeover_.is_in_progress() && (rebuild_.failed_by_damage() || devices_.rescues_failure()))
+            return;
         phase_.end_now("");
     }
     // sources that end their streams are handled first; a requested stop computes END only after that

@@ -7,6 +7,7 @@
 //   block_custodian   the control block: published, checked, repaired
 //   stall_guard       nothing moves
 //   run_rebuild       memory and words are made again
+//   device_switch     stages move to the CPU and back
 //   stream_end        a source ends its stream
 //   takeover          a second supervisor continues the run
 //   state_file        what it restores
@@ -26,6 +27,7 @@
 #include "os/event_loop.hpp"
 #include "supervisor/engine/block_custodian.hpp"
 #include "supervisor/engine/control_socket.hpp"
+#include "supervisor/engine/device_switch.hpp"
 #include "supervisor/engine/message_dispatch.hpp"
 #include "supervisor/engine/parameters.hpp"
 #include "supervisor/engine/problems.hpp"
@@ -62,6 +64,10 @@ public:
 
     /// From now on the extensions may act on the run. To be called once, before run().
     void attach_extensions();
+    /// From now on stages can move to other devices. To be called before run().
+    void set_devices(device_target target) { devices_.set_target(std::move(target), facts_.taken_over == 0); }
+    [[nodiscard]] const fallback_state& devices_of_the_run() const noexcept { return facts_.fallback; }
+    [[nodiscard]] u64 started_ns() const noexcept { return facts_.started_ns; }
     /// Runs until the end of the run. All processes have ended when it returns.
     [[nodiscard]] run_outcome run();
     /// Runs one round of the loop without starting any process: for tests of messages on the socket.
@@ -133,6 +139,7 @@ private:
     stream_end stream_;
     stall_guard stall_;
     run_rebuild rebuild_;
+    device_switch devices_;
     takeover takeover_;
     tap_leases taps_;
     trace_control trace_;

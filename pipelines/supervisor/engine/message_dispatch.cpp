@@ -12,6 +12,7 @@
 #include "ring/recovery.hpp"
 #include "spec/links.hpp"
 #include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/device_switch.hpp"
 #include "supervisor/engine/parameters.hpp"
 #include "supervisor/engine/run_extension.hpp"
 #include "supervisor/engine/run_facts.hpp"
@@ -247,6 +248,8 @@ run::verdict commands::carry_out(const run::rebuild_request&) {
     rebuild_->begin("requested");
     return run::carried_out(fmt::format("{} restarts", ps_.setup.name));
 }
+
+run::verdict commands::carry_out(const run::device_request& r) { return devices_->carry_out(r); }
 
 run::verdict commands::carry_out(const run::seat_request& r) {
     // `cont` continues the paused instances of a stage; it is refused if no instance is paused.

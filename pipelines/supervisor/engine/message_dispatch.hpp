@@ -17,6 +17,7 @@
 
 namespace carousel::supervisor {
 
+class device_switch;
 class live_parameters;
 class run_rebuild;
 class takeover;
@@ -29,13 +30,15 @@ struct seat;
 class commands {
 public:
     commands(const ps_sources& ps, process_table& seats, live_parameters& parameters, block_custodian& block,
-             run_phase& phase, run_rebuild& rebuild, trace_control& trace, std::function<void()> save)
+             run_phase& phase, run_rebuild& rebuild, device_switch& devices, trace_control& trace,
+             std::function<void()> save)
         : ps_(ps),
           seats_(&seats),
           parameters_(&parameters),
           block_(&block),
           phase_(&phase),
           rebuild_(&rebuild),
+          devices_(&devices),
           trace_(&trace),
           save_(std::move(save)) {}
 
@@ -47,6 +50,7 @@ private:
     [[nodiscard]] run::parameter_state carry_out(const run::set_request& r);
     [[nodiscard]] run::verdict carry_out(const run::end_request& r);
     [[nodiscard]] run::verdict carry_out(const run::rebuild_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::device_request& r);
     [[nodiscard]] run::verdict carry_out(const run::seat_request& r);
     [[nodiscard]] run::verdict carry_out(const run::kill_request& r);
     [[nodiscard]] run::verdict carry_out(const run::inject_request& r);
@@ -64,6 +68,7 @@ private:
     block_custodian* block_;
     run_phase* phase_;
     run_rebuild* rebuild_;
+    device_switch* devices_;
     trace_control* trace_;
     std::function<void()> save_;  ///< writes the state file if it is out of date
 };

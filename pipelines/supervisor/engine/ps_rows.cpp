@@ -9,6 +9,7 @@
 #include "core/clock.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/device_switch.hpp"
 #include "supervisor/engine/problems.hpp"
 #include "supervisor/engine/progress.hpp"
 #include "supervisor/engine/report_figures.hpp"
@@ -144,6 +145,7 @@ run::ps_answer ps_answer_of(const ps_sources& in) {
                             domain->has_spare()};
     p.file = in.setup.file;
     p.device = in.setup.device_name;
+    p.fallback = in.devices.shown(now);
     p.uptime_s = static_cast<f64>(now - in.facts.started_ns) / 1e9;
     p.frames = delivered(in.setup, in.block.block());
     p.restarts = in.seats.account.restarts;
@@ -156,6 +158,7 @@ run::ps_answer ps_answer_of(const ps_sources& in) {
     p.frames_per_second = in.rates.frames_per_second();
     for (const auto& s : in.seats.seats) a.stages.push_back(row_of(in, *s, shares, now));
     a.problems = in.degraded.present(now).get<std::vector<std::string>>();
+    if (p.fallback && !p.fallback->stages.empty()) a.problems.push_back(run::describe(*p.fallback));
     a.links = links_of(in.setup);
     in.extensions.each([&](const run_extension& e) { e.add_to(a); });
     return a;

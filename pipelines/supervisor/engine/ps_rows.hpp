@@ -8,6 +8,7 @@
 namespace carousel::supervisor {
 
 class block_custodian;
+class device_switch;
 class memory_store;
 class problems;
 class progress;
@@ -31,6 +32,7 @@ struct ps_sources {
     const problems& degraded;
     const run_facts& facts;
     const run_extensions& extensions;
+    const device_switch& devices;
 };
 
 [[nodiscard]] run::ps_answer ps_answer_of(const ps_sources& in);

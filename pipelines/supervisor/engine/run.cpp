@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "os/console.hpp"
@@ -29,6 +30,7 @@
 #include "supervisor/mps/mps_control.hpp"
 #include "supervisor/plan/compatibility.hpp"
 #include "supervisor/plan/depth_plan.hpp"
+#include "supervisor/plan/device_fallback.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "supervisor/plan/standby_plan.hpp"
 
@@ -129,6 +131,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
             make_report({&s, &e.control(), &e.seats().seats, &e.seats().account, &e.seats().recoveries.all(),
                          &sinks, o, e.problems_of_the_run(), e.shares_of_the_run(), e.parameters_of_the_run(),
                          e.seats().recoveries.dropped()});
+        report["fallback"] = report_of(e.devices_of_the_run(), s, e.started_ns());
         extensions.each([&](const run_extension& each) { each.add_to_report(report); });
     }
     const std::string unreported = why_not_reported(s, report, sinks);
@@ -140,6 +143,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
         account += "; hashes can't be compared: " + why;
     if (!o.repairs.state_lost_at.empty())
         account += fmt::format("; fresh states at frame {}", fmt::join(o.repairs.state_lost_at, ", "));
+    if (const std::string moves = moves_text(e.devices_of_the_run()); !moves.empty()) account += "; " + moves;
     if (dead_letters.count > 0) account += "; " + dead_letters_text(dead_letters);
     const std::string line = closing_line(s, o, account, e.seats().account.restarts);
     last.line(line);
@@ -205,6 +209,19 @@ void restore_identity(const std::optional<stored_identity>& kept, const run::rec
             s.name, existing.supervisor.pid, living_stages(existing.run_id), what));
     restore_outputs(*kept, s);
     restore_depths(kept->depths, s);
+}
+
+/// If the machine lacks the GPU of stages that may run on the CPU instead, they begin there.
+void begin_on_cpu(const pipeline& p, machine_offer& machine, fallback_state& devices, console& out) {
+    devices.stages = stages_without_gpu(p, machine);
+    if (devices.stages.empty()) return;
+    devices.why = machine.why_none.empty() ? "the machine lacks the GPU" : machine.why_none;
+    devices.since_ns = now_ns();
+    ++devices.fallbacks;
+    devices.last.push_back({devices.stages, "cpu", devices.why, devices.since_ns, 0, devices.since_ns});
+    machine = with_wanted_gpus(std::move(machine), p);
+    out.line(fmt::format("{}: {} begin{} on the CPU", devices.why, fmt::join(devices.stages, ", "),
+                         devices.stages.size() == 1 ? "s" : ""));
 }
 
 /// Returns the message that names the stages on which isolation = "mps" has no effect; "": there is no such
@@ -318,13 +335,18 @@ int run_once(const pipeline& given, const run_options& given_options, variables&
     extensions.each([&](run_extension& each) { each.prepare(p, out); });
     if (o.keep_logs) lock.keep_logs();
     check_report_path(o.report_file);
-    const machine_offer machine = probe_for(p);
+    fallback_state devices = existing ? saved_fallback(lock.folder()) : fallback_state();
+    // The GPU of a run that is taken over may be gone; its plan is still the one that it was started with.
+    machine_offer machine = devices.probe.is_null() ? probe_for(p) : read_probe(devices.probe.dump());
+    if (!existing) begin_on_cpu(p, machine, devices, out);
     run_setup s = setup_from(p, o, machine);
+    const nlohmann::json identity = identity_of(s);
+    if (!devices.stages.empty()) s = setup_from(p, o, machine, devices.stages);
     if (!existing) require_room(s, free_memory_of(machine));
     s.directory = lock.folder();
-    const nlohmann::json identity = identity_of(s);
     if (existing) {
         restore_identity(stored, *existing, identity, source_of(p), s);
+        if (!devices.depths.is_null()) restore_depths(devices.depths, s);
         // The stored identity gets the keys of this version, because reload and later adopters compare these
         // keys.
         if (stored->identity != identity) write_identity(lock.folder(), identity, s, source_of(p));
@@ -371,6 +393,23 @@ int run_once(const pipeline& given, const run_options& given_options, variables&
                                 throw;
                             }
                         }});
+    if (movable_stages(s).empty()) {
+        e.set_devices({});
+    } else {
+        // refused now, and not when the GPU fails
+        if (!existing) (void)setup_from(p, o, machine, movable_stages(s));
+        if (!devices.stages.empty()) devices.depths = depths_json(s);
+        devices.probe = to_json(machine);
+        const auto plan_for = [&](const fallback_state& with) {
+            return setup_from(p, o, read_probe(with.probe.dump()), with.stages);
+        };
+        const auto keep_identity = [&, plan_for](const fallback_state& with) {
+            fallback_state configured = with;
+            configured.stages.clear();
+            write_identity(s.directory, identity_of(plan_for(configured)), s, source_of(p));
+        };
+        e.set_devices({&s, plan_for, keep_identity, devices});
+    }
     e.attach_extensions();
     e.seats().journal->note(
         ::getpid(), fmt::format("{}: {}, {} stages of {}", s.name, existing ? "is taken over" : "begins",

@@ -19,7 +19,8 @@ nlohmann::json to_json(const run_facts& f) {
             {"words_repaired", f.repairs.words},
             {"stream_ended_by", f.stream_ended_by},
             {"beyond_end", f.repairs.beyond_end},
-            {"state_lost_at", f.repairs.state_lost_at}};
+            {"state_lost_at", f.repairs.state_lost_at},
+            {"fallback", f.fallback}};
 }
 
 void restore(run_facts& f, saved_run& saved, u64 created_ns) {
@@ -40,6 +41,7 @@ void restore(run_facts& f, saved_run& saved, u64 created_ns) {
     saved.read("words_repaired", f.repairs.words);
     saved.read("beyond_end", f.repairs.beyond_end);
     saved.read("state_lost_at", f.repairs.state_lost_at);
+    saved.read("fallback", f.fallback);
 }
 
 }  // namespace carousel::supervisor

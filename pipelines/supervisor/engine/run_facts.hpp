@@ -7,6 +7,7 @@
 
 #include "core/json.hpp"
 #include "shm/control_block.hpp"
+#include "supervisor/plan/device_fallback.hpp"
 
 namespace carousel::supervisor {
 
@@ -72,6 +73,7 @@ struct run_facts {
                                       ///< one
     u32 stream_ended_by = shm::none;  ///< the source stage whose end of stream has set END
     damage_account repairs;
+    fallback_state fallback;  ///< the devices in use
 };
 
 [[nodiscard]] nlohmann::json to_json(const run_facts& f);

@@ -16,6 +16,7 @@
 #include "ledger/ledger_fold.hpp"
 #include "os/event_loop.hpp"
 #include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/device_switch.hpp"
 #include "supervisor/engine/problems.hpp"
 #include "supervisor/engine/progress.hpp"
 #include "supervisor/engine/report.hpp"
@@ -398,8 +399,20 @@ void run_rebuild::begin(const std::string& why) {
                                  untrusted_ ? first_trusted() : first_to_deliver()));
     phase_->begin_rebuild();
     // If the damage comes again before a frame is delivered, a process that lives on may be its cause.
-    supervisor::pause_all(*seats_, !untrusted_, repairs_in_row_ <= 1);
+    // A standby has its own device open.
+    const bool moves = devices_ != nullptr && devices_->is_due();
+    supervisor::pause_all(*seats_, !untrusted_, repairs_in_row_ <= 1 && !moves);
     crash_here(crash_point::rebuild_begun);
+}
+
+void run_rebuild::remake_memory() {
+    if (devices_ != nullptr) devices_->apply();
+    try {
+        memory_->remake(helpers_);
+    } catch (const device_error& e) {
+        if (devices_ == nullptr || !devices_->escapes(e.what())) throw;
+        memory_->remake(helpers_);
+    }
 }
 
 void run_rebuild::finish() {
@@ -410,6 +423,7 @@ void run_rebuild::finish() {
     const u64 step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
     const bool end_is_fixed =
         facts_->end_requested && block_->end() != ring::end_stopping && block_->end() != ring::end_unknown;
+    bool moved = false;
     try {
         // All processes have ended, are detached, or are revoked, so one check is exact. It finds damage that
         // no check has confirmed yet, and the damage for which a supervisor that has died began this rebuild.
@@ -417,7 +431,8 @@ void run_rebuild::finish() {
         u64 first = untrusted_ ? first_trusted() : first_to_deliver();
         const u64 uncertain_from = untrusted_ ? first_uncertain() : telemetry::no_frame;
         block_->replace_crowded_rings();
-        memory_->remake(helpers_);
+        moved = devices_ != nullptr && devices_->is_due();
+        remake_memory();
         crash_here(crash_point::memory_remade);
         // Frames of a damaged block may be wrong although each of them is proved, so they are made again if
         // that is possible. For a stage with a state it takes a checkpoint, because earlier states have left
@@ -462,7 +477,8 @@ void run_rebuild::finish() {
     phase_->end_rebuild();
     seats_->attach_to(block_->block(), *memory_, &block_->published());
     seats_->block_fd = block_->descriptor();
-    supervisor::resume_all(*seats_, untrusted_);
+    if (devices_ != nullptr) devices_->done(block_->published().first_ring_sequence);
+    supervisor::resume_all(*seats_, untrusted_ || moved);
     untrusted_ = repair_recorded_ = false;
     phase_->drain_again(end_is_fixed);
 }

@@ -23,6 +23,7 @@ namespace carousel::supervisor {
 
 class block_custodian;
 class checkpoint_store;
+class device_switch;
 class event_loop;
 class memory_store;
 class problems;
@@ -40,6 +41,9 @@ public:
                 process_table& seats, memory_store& memory, checkpoint_store& checkpoints,
                 block_custodian& block, run_phase& phase, stall_guard& stall, problems& problems,
                 run_facts& facts, std::function<void()> save_state);
+
+    /// `devices` may give a rebuild other devices. To be called once, before any rebuild.
+    void use_devices(device_switch& devices) noexcept { devices_ = &devices; }
 
     /// Watches the owner of ipc memory: if the owner dies, memory and words are rebuilt. Does nothing if
     /// there is no owner.
@@ -78,6 +82,7 @@ private:
     [[nodiscard]] u64 position_of(u32 stage, u64 first) const;
     [[nodiscard]] u64 recorded_below(u32 stage, u64 first) const;
     void truncate_ledgers(u64 first, const std::vector<u64>& done_below);
+    void remake_memory();
     void note_written_frames() noexcept;
     void report_kept(const ring::kept_frames& kept);
 
@@ -93,6 +98,7 @@ private:
     problems* problems_;
     run_facts* facts_;
     std::function<void()> save_state_;
+    device_switch* devices_ = nullptr;  ///< null: devices never change
     bool untrusted_ = false;  ///< true if words of the block that the present rebuild replaces are damaged
     /// true if the present repair was added to facts_->repairs.last, as the last entry
     bool repair_recorded_ = false;

@@ -142,7 +142,9 @@ u64 state_file::fingerprint() const {
                 f.finished_ns << 1U ^ f.rebuilds << 2U ^ static_cast<u64>(f.interrupts) << 50U ^
                 static_cast<u64>(f.taken_over) << 56U ^ f.started_ns ^ block_->end() << 3U ^
                 f.repairs.words << 40U ^ f.repairs.damaged << 44U ^ f.repairs.stalls << 36U ^
-                parameters_->number() << 20U ^ f.repairs.state_lost_at.size() << 32U;
+                parameters_->number() << 20U ^ f.repairs.state_lost_at.size() << 32U ^
+                (f.fallback.fallbacks + f.fallback.returns) << 24U ^
+                (f.fallback.last.empty() ? 0 : f.fallback.last.back().next_frame_ns << 4U);
     extensions_->each([&](const run_extension& e) { print ^= e.fingerprint(); });
     return print;
 }

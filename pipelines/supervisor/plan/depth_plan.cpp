@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr u32 lanes_on_gpu = max_in_flight, lanes_on_cpu = 2, lanes_for_low = 2, ahead = 2;
 constexpr u64 share = 2;  ///< rings and assets may take 1/share of the free memory
 
-bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda || s.deep_on_cpu; }
+bool on_gpu(const stage_setup& s) { return is_gpu(s.device) || s.deep_on_cpu; }
 
 /// Returns the number of lanes that one instance gets if at most `most` frames may be in flight.
 u32 lanes_of(const stage_setup& s, u32 most) {

@@ -6,6 +6,7 @@
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/resource_limit.hpp"
+#include "device/device_failure.hpp"
 #include "os/subprocess.hpp"
 
 namespace carousel::supervisor {
@@ -26,6 +27,7 @@ machine_offer read_probe(const std::string& json_text) {
         if (!d.is_object() || d.contains("error")) continue;
         gpu_offer g;
         g.id = {device::device_kind::cuda, d.value("uuid", ""), d.value("ordinal", 0)};
+        if (g.id.uuid == device::simulated_uuid) g.id.kind = device::device_kind::cpu;
         g.name = d.value("name", "?");
         g.vmm = d.value("vmm_posix_fd", true);
         g.read_only_host = d.value("read_only_host", false);
@@ -44,9 +46,28 @@ machine_offer read_probe(const std::string& json_text) {
     return out;
 }
 
-machine_offer probe_machine(const std::string& folder) {
+json to_json(const machine_offer& machine) {
+    json devices = json::array();
+    for (const gpu_offer& g : machine.gpus) {
+        json d{{"uuid", g.id.uuid},
+               {"ordinal", g.id.ordinal},
+               {"name", g.name},
+               {"vmm_posix_fd", g.vmm},
+               {"read_only_host", g.read_only_host},
+               {"same_host_address", g.same_host_address},
+               {"exclusive_process", g.one_process},
+               {"free_bytes", g.free_bytes}};
+        if (g.peers) d["peers"] = *g.peers;
+        devices.push_back(std::move(d));
+    }
+    return {{"devices", devices}, {"error", machine.why_none}};
+}
+
+machine_offer probe_machine(const std::string& folder, bool opens) {
     constexpr u32 timeout_ms = 20'000;
-    const subprocess_result r = run_subprocess({folder + "/carousel-probe", "--quick"}, "", timeout_ms);
+    std::vector<std::string> words{folder + "/carousel-probe"};
+    if (!opens) words.emplace_back("--quick");
+    const subprocess_result r = run_subprocess(words, "", timeout_ms);
     if (r.succeeded()) return read_probe(r.output);
     if (r.short_of_resources) throw out_of_resources("starting carousel-probe: " + r.error);
     machine_offer none;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/runs_on.hpp"
 #include "device/backend.hpp"
 
@@ -34,8 +35,11 @@ struct machine_offer {
 /// Runs carousel-probe (in `folder`). If the probe cannot be run or gives an invalid reply, returns a machine
 /// without a GPU, and the reason in why_none. Throws out_of_resources if the probe cannot be started for lack
 /// of resources.
-[[nodiscard]] machine_offer probe_machine(const std::string& folder);
+/// `opens`: a GPU on which no context can be opened is left out; this takes about 0.2 s per GPU.
+[[nodiscard]] machine_offer probe_machine(const std::string& folder, bool opens = false);
 [[nodiscard]] machine_offer read_probe(const std::string& json_text);
+/// The offer in the form of the output of carousel-probe, for read_probe().
+[[nodiscard]] nlohmann::json to_json(const machine_offer& machine);
 
 struct device_choice {
     device::device_id id;

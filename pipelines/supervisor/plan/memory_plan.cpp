@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device/canary.hpp"
+#include "device/device_failure.hpp"
 #include "ring/topology.hpp"
 #include "supervisor/plan/run_setup.hpp"
 
@@ -17,6 +18,10 @@ using device::memory_kind;
 memory_choice choose_memory(const std::vector<device_id>& ends, memory_kind requested) {
     const bool any_cpu =
         std::any_of(ends.begin(), ends.end(), [](const device_id& d) { return d.kind == device_kind::cpu; });
+    const bool one_simulated = !ends.empty() && std::all_of(ends.begin(), ends.end(), [](const device_id& d) {
+        return d.uuid == device::simulated_uuid;
+    });
+    if (one_simulated) return {memory_kind::memfd, ends.front()};
     if (ends.empty() || any_cpu) return {memory_kind::memfd, {}};
     const bool one = std::all_of(ends.begin(), ends.end(),
                                  [&](const device_id& d) { return d.uuid == ends.front().uuid; });

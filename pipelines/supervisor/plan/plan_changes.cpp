@@ -19,6 +19,8 @@ struct pipeline_key {
 constexpr pipeline_key live_pipeline_keys[] = {
     {"allow_dead_letters", [](auto& to, auto& from) { to.allow_dead_letters = from.allow_dead_letters; }},
     {"allow_state_loss", [](auto& to, auto& from) { to.allow_state_loss = from.allow_state_loss; }},
+    {"fallback_after", [](auto& to, auto& from) { to.fallback_after = from.fallback_after; }},
+    {"fallback_window_s", [](auto& to, auto& from) { to.fallback_window_s = from.fallback_window_s; }},
     {"frame_timeout_ms", [](auto& to, auto& from) { to.frame_timeout_ms = from.frame_timeout_ms; }},
     {"stall_timeout_ms", [](auto& to, auto& from) { to.stall_timeout_ms = from.stall_timeout_ms; }},
 };

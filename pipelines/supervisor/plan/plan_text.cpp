@@ -6,6 +6,7 @@
 
 #include "frame/frame_format.hpp"
 #include "os/table.hpp"
+#include "spec/fallback_check.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/guard_plan.hpp"
@@ -71,7 +72,8 @@ json decided_json(const pipeline& p, const stage_spec& s, const stage_descriptio
               {"ends", d.ends},
               {"accepts_sampled_inputs", d.accepts_sampled_inputs},
               {"forwards_frames", d.forwards_frames},
-              {"writable_inputs", d.writable_inputs}});
+              {"writable_inputs", d.writable_inputs},
+              {"bit_equal", d.bit_equal}});
     if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
     if (!d.output.empty()) j["output"] = d.output;
     for (const output_spec& o : d.more) {
@@ -140,6 +142,8 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
                 text += wrapped("  writes " + name + format_text(out.format), width, 4) + "\n";
             }
     }
+    if (const std::string fallback = fallback_text(p, all); !fallback.empty())
+        text += "\n" + wrapped(fallback, width, 4) + "\n";
     if (const parameter_plan plan = plan_parameters(p, all); plan.schema)
         text += "\n" + wrapped("parameters: " + plan.schema.describe(), width, 4) + "\n";
     return text;

@@ -15,6 +15,7 @@
 #include "os/console.hpp"
 #include "run/checkpoint.hpp"
 #include "shm/control_block.hpp"
+#include "spec/fallback_check.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/programs.hpp"
 #include "supervisor/plan/depth_plan.hpp"
@@ -69,7 +70,7 @@ bool sends_durably(const stage_spec& s) {
 }
 
 stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_description& d,
-                       const machine_offer& machine, const test_hooks& hooks) {
+                       const machine_offer& machine, const test_hooks& hooks, bool on_cpu) {
     stage_setup s;
     s.spec = spec;
     const bool only_states = d.is_sink() && d.outputs() > 0;
@@ -109,13 +110,17 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.state = d.state;
     s.mps = spec.isolation == isolation_kind::mps;
     try {
-        const device_choice c = choose_device(spec.device, machine, d.device);
+        const device_choice own_choice = choose_device(spec.device, machine, d.device);
+        if (is_gpu(own_choice.id)) s.gpu_name = own_choice.name;
+        s.may_leave_gpu = is_gpu(own_choice.id) && may_leave_gpu(p, spec);
+        s.left_gpu = s.may_leave_gpu && on_cpu;
+        const device_choice c = s.left_gpu ? choose_device("cpu", machine) : own_choice;
         s.device = c.id;
         s.device_name = c.name;
         s.read_only_host = c.read_only_host;
         s.same_host_address = c.same_host_address;
         s.one_server = c.one_process;
-        for (const std::string& each : spec.devices) {
+        for (const std::string& each : s.left_gpu ? std::vector<std::string>() : spec.devices) {
             const device_choice own = choose_device(each, machine, d.device);
             s.devices.push_back({own.id, own.name});
             s.read_only_host = s.read_only_host && own.read_only_host;
@@ -123,7 +128,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
             s.one_server = s.one_server || own.one_process;
             s.device_name += s.devices.size() > 1 ? "+" + own.name : "";
         }
-        s.mps = s.mps && (c.id.kind == device::device_kind::cuda || hooks.mps_on_cpu);
+        s.mps = s.mps && !s.left_gpu && (c.id.kind == device::device_kind::cuda || hooks.mps_on_cpu);
         // ipc memory is needed if the driver is too old, or cannot export its memory as descriptors
         for (u32 o = 0; !c.vmm && o <= s.more.size(); ++o) s.ring(o).memory = device::memory_kind::ipc;
     } catch (const device_error& e) {
@@ -199,7 +204,9 @@ u32 stage_setup::instances_on(const std::string& uuid) const noexcept {
 }
 
 bool run_setup::has_mps() const noexcept {
-    return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) { return s.mps; });
+    return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) {
+        return s.mps || (s.left_gpu && s.spec.isolation == isolation_kind::mps);
+    });
 }
 
 // With a sampled input, two runs may produce different pictures, because the same frame may use different
@@ -335,7 +342,8 @@ machine_offer probe_for(const pipeline& p) {
     return wanted ? probe_machine(executable_folder()) : machine_offer{};
 }
 
-run_setup setup_from(const pipeline& p, const run_options& o, const machine_offer& machine) {
+run_setup setup_from(const pipeline& p, const run_options& o, const machine_offer& machine,
+                     const std::vector<std::string>& on_cpu) {
     CAROUSEL_ASSERT(o.stages.size() == p.stages.size());
     run_setup s;
     static_cast<pipeline_spec&>(s) = p;
@@ -354,7 +362,10 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.color = o.color;
     s.terminal = understands_escapes(STDERR_FILENO);
     for (u32 k = 0; k < p.stages.size(); ++k)
-        s.stages.push_back(stage_from(p, p.stages[k], o.stages[k], machine, o.hooks));
+        s.stages.push_back(
+            stage_from(p, p.stages[k], o.stages[k], machine, o.hooks,
+                       std::find(on_cpu.begin(), on_cpu.end(), p.stages[k].name) != on_cpu.end()));
+    s.inexact_stages = inexact_stages(p, o.stages);
     require_frequent_checkpoints(p, s);
     s.assets = assets_from(p, o.stages);
     const bool same = std::all_of(s.stages.begin(), s.stages.end(), [&](const stage_setup& st) {

@@ -24,6 +24,11 @@ struct asset_setup {
     std::vector<u32> users;  ///< indices of the stages that use the asset, including its maker
 };
 
+/// True for a GPU, also for one that the CPU backend simulates (device/device_failure.hpp).
+[[nodiscard]] inline bool is_gpu(const device::device_id& d) noexcept {
+    return d.kind == device::device_kind::cuda || !d.uuid.empty();
+}
+
 struct stage_device {
     device::device_id id;
     std::string name;  ///< "cuda:0"
@@ -56,6 +61,10 @@ struct stage_setup : ring_setup {
     std::string device_name;           ///< "cpu", "cuda:0"; for a list: "cuda:0+cuda:1"
     /// the devices of the list, in its order; empty if the file has no list
     std::vector<stage_device> devices;
+    /// the file lets the stage leave its GPU (device_fallback.hpp), and `gpu_name` is that GPU
+    bool may_leave_gpu = false;
+    bool left_gpu = false;     ///< it is on the CPU because of that
+    std::string gpu_name;      ///< "cuda:0"; "": the file places the stage on the CPU
     bool deep_on_cpu = false;  ///< for tests: the stage's depth is planned and chosen as on a GPU
     /// in_flight as chosen by depth_plan.hpp; 0: not chosen, so the file's number applies or, if the file has
     /// none, 3
@@ -147,6 +156,7 @@ struct run_setup : pipeline_spec {
     /// for tests: scribble-control and scribble-input are accepted even if no guard covers the target
     bool scribbles_anywhere = false;
     bool audits_at_deaths_alone = false;  ///< for tests: words are audited only at deaths, not every second
+    std::vector<std::string> inexact_stages;  ///< fallback_check.hpp
     /// the depth is lower than requested, because memory or limits required this
     bool depth_lowered = false;
     /// a clause that states how in_flight and window were chosen; "": neither was chosen
@@ -163,7 +173,8 @@ struct run_setup : pipeline_spec {
     std::string report_path;        ///< --report FILE; "": none
     bool color = false, terminal = false, quiet = false;
     [[nodiscard]] bool has_state() const noexcept;  ///< at least one stage has a state
-    [[nodiscard]] bool has_mps() const noexcept;    ///< at least one stage is a client of an MPS domain
+    /// at least one stage is a client of an MPS domain, or will be when it returns to its GPU
+    [[nodiscard]] bool has_mps() const noexcept;
     /// Returns the reason why two runs of this setup may produce different pictures, so that their hashes
     /// cannot be compared; "": the hashes can be compared.
     [[nodiscard]] std::string why_not_comparable() const;
@@ -207,6 +218,8 @@ void make_log_folder(const std::string& directory);
 [[nodiscard]] machine_offer probe_for(const pipeline& p);
 /// Throws device_error (with the place in the file) for a device that does not exist, and config_error for
 /// assets that do not match.
-[[nodiscard]] run_setup setup_from(const pipeline& p, const run_options& o, const machine_offer& machine);
+/// `on_cpu`: names of stages that run on the CPU instead of their GPU (device_fallback.hpp).
+[[nodiscard]] run_setup setup_from(const pipeline& p, const run_options& o, const machine_offer& machine,
+                                   const std::vector<std::string>& on_cpu = {});
 
 }  // namespace carousel::supervisor

@@ -1,6 +1,7 @@
 #include "supervisor/policy/mps_policy.hpp"
 
 #include "core/errors.hpp"
+#include "device/device_failure.hpp"
 #include "ring/participants.hpp"
 
 namespace carousel::supervisor {
@@ -18,7 +19,8 @@ excuse excuse_for(const death& how, bool domain_ends, bool breaks) noexcept {
     if (how.deadline) return excuse::none;
     const bool of_the_device =
         how.known && how.signal == 0 &&
-        (how.exit_code == exit_code::gpu_fault || (how.exit_code == exit_code::no_device && !how.was_ready));
+        (how.exit_code == exit_code::gpu_fault || how.exit_code == exit_code::gpu_lost ||
+         (how.exit_code == exit_code::no_device && !how.was_ready));
     return of_the_device ? excuse::device : domain_ends && !breaks ? excuse::domain : excuse::none;
 }
 
@@ -26,7 +28,8 @@ bool died_by_itself(u64 raw) noexcept {
     const ring::exit_note note = ring::exit_note::of(raw);
     return note.present && !note.outside &&
            (note.signal != 0 ||
-            (note.exit_code != exit_code::gpu_fault && note.exit_code != exit_code::no_device));
+            (note.exit_code != exit_code::gpu_fault && note.exit_code != exit_code::gpu_lost &&
+             note.exit_code != exit_code::no_device));
 }
 
 bool fault_row::add(u64 frames_moved) noexcept {

@@ -8,6 +8,7 @@
 
 #include "core/enum_names.hpp"
 #include "core/resource_limit.hpp"
+#include "device/device_failure.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -141,6 +142,7 @@ std::string describe(const death& d) {
     if (d.signal == 0)
         return fmt::format("exit code {}{}{}", d.exit_code,
                            d.exit_code == exit_code::gpu_fault                      ? " (GPU fault)"
+                           : d.exit_code == exit_code::gpu_lost                     ? " (GPU lost)"
                            : d.exit_code == exit_code::no_resources                 ? " (no resources)"
                            : d.exit_code == exit_code::gave_back && d.may_give_back ? " (returned its frames)"
                                                                                     : "",

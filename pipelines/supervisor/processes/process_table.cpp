@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "core/user_input.hpp"
 #include "ring/link.hpp"
+#include "supervisor/processes/abandoned_processes.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/stores/checkpoint_store.hpp"
@@ -40,6 +41,7 @@ process_table::process_table(const run_setup& s, event_loop& l, console& console
 }
 
 process_table::~process_table() {
+    for (const shm::unique_fd& each : unreaped) loop->forget(each.get());
     for (auto& s : seats) {
         if (s->now) s->gone.push_back(std::move(s->now));
         if (s->standby) s->gone.push_back(std::move(s->standby));
@@ -116,7 +118,7 @@ bool process_table::holders_gone() const noexcept {
     return std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
         return (!s->now || exits_by_itself(*s->now)) &&
                std::all_of(s->gone.begin(), s->gone.end(), [&](const auto& p) {
-                   return exits_by_itself(*p) ||
+                   return exits_by_itself(*p) || may_be_abandoned(*this, *s, *p) ||
                           (p->ended && !p->tool_pidfd && (!paused || fence_is_known(*this, *p)));
                });
     });

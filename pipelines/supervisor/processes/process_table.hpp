@@ -28,6 +28,7 @@
 #include "ring/check/block_check.hpp"
 #include "ring/recovery.hpp"
 #include "supervisor/plan/run_setup.hpp"
+#include "supervisor/policy/fallback_policy.hpp"
 #include "supervisor/policy/mps_policy.hpp"
 #include "supervisor/policy/retirement.hpp"
 #include "supervisor/policy/state_table.hpp"
@@ -266,13 +267,17 @@ struct process_table {
     mps_domain* domain = nullptr;                   ///< null: every stage has a GPU context of its own
     bool renewing = false;                          ///< the domain's next generation is not ready yet
     u32 renewed = 0;                                ///< the generation that is ended, or was ended last
-    u64 renewal_due_ns = 0;    ///< until then the renewal waits for R2 of all clients; 0: it does not wait
-    fault_row faults;          ///< counts the domain's faults
-    mps_trial trial;           ///< finds the stage that causes the domain's faults
-    bool ending = false;       ///< the run ends: no process is started any more
-    bool paused = false;       ///< memory and words are being rebuilt
-    bool words_intact = true;  ///< while paused: no damage of the block's words is known
-    u64 holders_gone_ns = 0;   ///< while paused: since when no process is left except standbys; 0: one is
+    u64 renewal_due_ns = 0;  ///< until then the renewal waits for R2 of all clients; 0: it does not wait
+    fault_row faults;        ///< counts the domain's faults
+    mps_trial trial;         ///< finds the stage that causes the domain's faults
+    std::vector<gpu_error> gpu_errors;  ///< of processes that have died since device_switch::watch()
+    /// while paused: the stages leave a GPU that has failed, so processes on it may never end
+    bool device_failed = false;
+    std::vector<shm::unique_fd> unreaped;  ///< pidfds (abandoned_processes.hpp)
+    bool ending = false;                   ///< the run ends: no process is started any more
+    bool paused = false;                   ///< memory and words are being rebuilt
+    bool words_intact = true;              ///< while paused: no damage of the block's words is known
+    u64 holders_gone_ns = 0;  ///< while paused: since when no process is left except standbys; 0: one is
     /// descriptor of the control block, sent to programs that cannot open the block by name
     int block_fd = -1;
     bool memory_there = true;  ///< processes may be started and accepted

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "device/device_failure.hpp"
 #include "ring/blame.hpp"
 #include "ring/recovery.hpp"
 #include "shm/process_id.hpp"
@@ -68,7 +69,8 @@ run::exit_reason exit_reason_of(const process_table& t, const seat& s, const pro
     if (p.how.deadline) return deadline;
     if (p.how.out_of_memory) return out_of_memory;
     if (!p.how.known || p.how.signal != 0) return signal;
-    return p.how.exit_code == exit_code::gpu_fault ? gpu_fault : exit;
+    return p.how.exit_code == exit_code::gpu_fault || p.how.exit_code == exit_code::gpu_lost ? gpu_fault
+                                                                                             : exit;
 }
 
 }  // namespace
@@ -123,6 +125,9 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         return;
     }
     update_trial(t, s, p);
+    if (const gpu_error_kind kind = gpu_error_of(p.how);
+        kind != gpu_error_kind::none && !t.paused && !t.ending)
+        t.gpu_errors.push_back({s.stage, kind, p.seen_dead_ns, p.mps.generation});
     // a port has no restart delay, so the next program may attach at once
     const seat_event e = p.port && !p.how.through ? seat_event::died_outside
                                                   : classify(p.how, t.setup->stages[s.stage].spec.restart);
@@ -175,8 +180,15 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
     }
 }
 
+// A stage that may leave its GPU moves to the CPU after GPU errors, so these are no attempts on its frames.
+bool is_blamed(const process_table& t, const seat& s, const process& p) noexcept {
+    const stage_setup& st = t.setup->stages[s.stage];
+    const bool may_move = st.may_leave_gpu && !st.left_gpu;
+    return self_inflicted(p.how) && !(may_move && gpu_error_of(p.how) != gpu_error_kind::none);
+}
+
 void blame_late(process_table& t, seat& s, process& p) noexcept {
-    if (!is_doomed(p) || p.why == ring::blame::own || !self_inflicted(p.how) || p.how.through ||
+    if (!is_doomed(p) || p.why == ring::blame::own || !is_blamed(t, s, p) || p.how.through ||
         p.sequences.empty())
         return;
     p.why = ring::blame::own;

@@ -271,7 +271,7 @@ void record_death(process_table& t, seat& s, process& p) {
     p.log.drain(*s.log, p.pid);
     read_exit_note(t, p);
     excuse_process(t, p);
-    p.why = self_inflicted(p.how) ? ring::blame::own : ring::blame::none;
+    p.why = is_blamed(t, s, p) ? ring::blame::own : ring::blame::none;
     p.wild_write = wild_write_text(t, p);
     if (!p.how.through || p.signalled_ns != 0)
         t.recoveries.report(

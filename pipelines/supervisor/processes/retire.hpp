@@ -61,6 +61,8 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
 /// IDLE if there is no such state. Words of all epochs are considered: ABORTED words of a predecessor show
 /// that this process died while its predecessor was being retired.
 void count_death(process_table& t, u32 seat_index);
+/// True if the death counts as an attempt on the frames of the process.
+[[nodiscard]] bool is_blamed(const process_table& t, const seat& s, const process& p) noexcept;
 /// To be called if the exit status shows that the process caused its own death, and its note did not show
 /// this (after a bare _exit, or a fault without a handler). Adds an attempt to each frame of the process that
 /// no other process has taken yet.

@@ -168,7 +168,7 @@ std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
     process& p = *s.now;
     const shm::injected_fault_row* row = shm::row_of(kind);
     CAROUSEL_ASSERT(row != nullptr);
-    const bool on_gpu = t.setup->stages[s.stage].device.kind == device::device_kind::cuda;
+    const bool on_gpu = is_gpu(t.setup->stages[s.stage].device_of(s.instance));
     if (row->needs_gpu && !on_gpu)
         throw config_error(fmt::format(
             "{} runs on the CPU and can't have a GPU fault: use `carousel kill {} --signal SEGV` instead",

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "device/device_failure.hpp"
 #include "os/spawn.hpp"
 #include "runs/clean.hpp"
 #include "runs/run_lock.hpp"
@@ -239,7 +240,8 @@ void standby_ended(process_table& t, seat& s, u64 now) {
     // A fault of a standby ends its domain, as that of any client: the server may refuse further clients.
     const bool faulted =
         status.known && status.signal == 0 &&
-        (status.exit_code == exit_code::gpu_fault || status.exit_code == exit_code::no_device);
+        (status.exit_code == exit_code::gpu_fault || status.exit_code == exit_code::gpu_lost ||
+         status.exit_code == exit_code::no_device);
     if (faulted && p.mps.generation != 0 && p.mps.generation == t.domain->spare_generation())
         t.domain->drop_spare();
     s.standby_due_ns = std::max(s.standby_due_ns, now + first_delay_ns);

@@ -96,6 +96,32 @@ void memory_store::remake(const std::string& folder) {
     if (!wanted.empty()) make_on_device(wanted, folder, 60 * ns_per_s);
 }
 
+std::vector<bool> memory_store::replan(const std::vector<memory_item>& items, const std::vector<bool>& keep) {
+    release_owner();
+    std::vector<block> old = std::move(blocks_);
+    expect(items);
+    std::vector<bool> lost;
+    for (block& b : blocks_) {
+        const memory_item& to = b.item;
+        const auto same = std::find_if(old.begin(), old.end(), [&](const block& o) {
+            return o.item.asset == to.asset && o.item.index == to.index && o.item.bytes == to.bytes &&
+                   o.item.choice == to.choice && o.item.guard.pieces == to.guard.pieces &&
+                   o.item.guard.canary_bytes == to.guard.canary_bytes;
+        });
+        const bool kept = !to.asset && same != old.end() && to.index < keep.size() && keep[to.index] &&
+                          to.choice.kind != memory_kind::ipc && is_there(*same);
+        if (kept) {
+            const memory_item item = to;
+            b = std::move(*same);
+            b.item = item;
+        }
+        if (to.asset) continue;
+        lost.resize(std::max<std::size_t>(lost.size(), b.item.index + 1), true);
+        lost[b.item.index] = !kept;
+    }
+    return lost;
+}
+
 void memory_store::replace_ring(u32 link) {
     for (block& b : blocks_) {
         if (b.item.asset || b.item.index != link || !is_there(b)) continue;

@@ -38,6 +38,11 @@ public:
     /// Creates two sorts of blocks again: those of a dead owner (kind ipc), and those that were not restored.
     /// The other blocks are kept.
     void remake(const std::string& folder);
+    /// Replaces the blocks by those of another plan. A block that is the same in both plans keeps its memory
+    /// if `keep` (by link) permits it; `keep` empty: none does. The others have no memory until remake().
+    /// Returns, by link, whether the ring has lost its memory.
+    [[nodiscard]] std::vector<bool> replan(const std::vector<memory_item>& items,
+                                           const std::vector<bool>& keep);
     /// Gives a ring other memory, which no process maps. In host memory it has the same contents; memory on a
     /// GPU is allocated by the next remake(). Throws shm_error.
     void replace_ring(u32 link);

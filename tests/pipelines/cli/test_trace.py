@@ -286,7 +286,7 @@ class Trace(unittest.TestCase):
         self.check_every_frame(t)
         self.assertIn("the pipeline ended", t["otherData"]["ending"])
         run.wait(20)
-        self.assertEqual([n for n in os.listdir("/dev/shm") if t["otherData"]["run_id"] in n], [], "nothing is left behind")
+        self.assertEqual([n for n in os.listdir("/dev/shm") if t["otherData"]["run_id"] in n], [], "nothing is abandoned")
 
     def check_frames_after(self, frame_number, err):
         """The trace continued: it has complete frames long after that one, and no end."""

@@ -151,7 +151,7 @@ TEST_CASE("a process is killed once its words are revoked, a leaving one gets ti
         v.revoked = true;
         CHECK(due_at(0));
     }
-    SECTION("it leaves behind the last frame") {
+    SECTION("it abandons the last frame") {
         v.revoked = v.through = true;
         CHECK_FALSE(due_at(10 * ns_per_s));
         CHECK(due_at(10 * ns_per_s + 1));
