@@ -77,6 +77,11 @@ constexpr auto explanations = std::to_array<explanation>({
      "A limit: pids.max of a control group, `ulimit -u`, `ulimit -v`.",
      "Nothing, if the shortage is temporary: no attempt is counted, and the start is retried. After 8 s the "
      "run ends with code 74. The log has the limit."},
+    {exit_kind, "78", "The GPU is lost, or a process can't use it.",
+     "The GPU was removed or has an uncorrectable memory error, or its driver does not answer. With fallback "
+     "= \"cpu\" the stages continue on the CPU.",
+     "See nvidia-smi and dmesg. When the GPU works again, `carousel device cuda:0` returns the stages to "
+     "it."},
     {exit_kind, "130", "Ended by Ctrl-C (128 + signal 2).",
      "After one Ctrl-C the frames in flight are delivered; after a second one the run does not wait for "
      "them.",
@@ -293,6 +298,10 @@ constexpr auto explanations = std::to_array<explanation>({
     {fault_kind, "gpu-fault", "A kernel accessed an illegal address (injected).",
      "`carousel inject` or `carousel chaos`, for stages on a GPU.",
      "Nothing: the process ends with exit code 70 and is replaced."},
+    {fault_kind, "gpu-lost", "Each call of the stage to its GPU failed, as if the GPU were gone (injected).",
+     "`carousel inject` or `carousel chaos`, for stages on a GPU.",
+     "Nothing: the process ends with exit code 78 and is replaced. With fallback = \"cpu\" its stage, or the "
+     "run, continues on the CPU until `carousel device cuda:0`."},
     {fault_kind, "exit", "The stage ended itself during a frame (injected).",
      "`carousel inject` or `carousel chaos`.", "Nothing: its frames go to its successor."},
     {fault_kind, "abort", "The stage called abort() during a frame (injected).",

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/resource_limit.hpp"
+#include "device/device_failure.hpp"
 #include "doctor/explanations.hpp"
 #include "shm/injected_fault.hpp"
 #include "supervisor/policy/state_table.hpp"
@@ -91,7 +92,7 @@ TEST_CASE("every reported cause of death is explained") {
     CHECK(explained_as(death_by_signal_text, "cause of death"));
     death own;
     own.known = true;
-    for (const int code : {exit_code::gpu_fault, exit_code::no_resources}) {
+    for (const int code : {exit_code::gpu_fault, exit_code::gpu_lost, exit_code::no_resources}) {
         own.exit_code = code;
         CHECK(explained_as(describe(own), "exit code"));
     }
