@@ -41,6 +41,7 @@ TEST_CASE("a read-only client sends none of the commands, and answers each with 
                                              run::rebuild_request{},
                                              run::reload_request{},
                                              run::continue_request{},
+                                             run::device_request{},
                                              run::trace_request{},  // makes the stages write timestamps
                                              run::trace_file_request{}};
     for (const run::request& r : commands) {

@@ -138,6 +138,15 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
         x = put_name(x, m.snap.pipeline.empty() ? m.run.name : m.snap.pipeline) + px(10);
         d->AddCircleFilled(ImVec2(x + px(4), middle), px(4), state == "running" ? c.good : c.warning);
         x = put(x + px(13), ImGui::GetFont(), state, state == "running" ? c.good : c.warning) + px(18);
+        if (!m.off_gpu.stages.empty())
+            x = put(x, ImGui::GetFont(),
+                    fmt::format("{} on the CPU, not {}",
+                                m.off_gpu.stages.size() == 1
+                                    ? m.off_gpu.stages.front()
+                                    : fmt::format("{} stages", m.off_gpu.stages.size()),
+                                m.off_gpu.configured),
+                    c.warning) +
+                px(18);
         if (m.read_only) x = put(x, ImGui::GetFont(), "read-only", c.accent) + px(18);
         const bool known = !m.past.samples().empty();
         x = put(x, theme::large_font(),

@@ -79,6 +79,7 @@ struct model {
     telemetry::event_tracker events;
     telemetry::timeline bars;
     std::vector<seat_report> report;  ///< the supervisor's report on each seat; may be empty
+    run::ps_fallback off_gpu;         ///< stages on the CPU instead of their GPU
     std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last reported
     picture_model picture;
     slot_picture_model slot_picture;

@@ -57,6 +57,7 @@ void session::update(model& m, picture_store& store) {
     const auto& at = m.picture.pointer;
     m.picture.pointed = tap_ && at ? tap_->pixel_at(at->first, at->second) : std::nullopt;
     m.report = control_.report();
+    m.off_gpu = control_.run_state().off_gpu;
     take_hosts(m, now);
     if (const auto& c = m.events.last_crash(); c && c->how.empty())
         if (const seat_report* r = m.report_of(c->seat);

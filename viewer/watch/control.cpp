@@ -243,8 +243,12 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
                        ? limit[key].get<std::string>()
                        : "";
         };
-        whole = {status.pipeline.state.value_or(""), status.pipeline.state_text.value_or(""), status.problems,
-                 text_in("kind"), text_in("text")};
+        whole = {status.pipeline.state.value_or(""),
+                 status.pipeline.state_text.value_or(""),
+                 status.problems,
+                 status.pipeline.fallback.value_or(run::ps_fallback()),
+                 text_in("kind"),
+                 text_in("text")};
         seats = seat_reports(status);
         for (seat_report& s : seats)
             if (const auto at = on_gpu.find(static_cast<u32>(s.pid.value_or(0))); s.pid && at != on_gpu.end())

@@ -107,6 +107,7 @@ struct run_report {
     std::string state;                   ///< "running", "paused", "waiting", ...; "": not known yet
     std::string state_text;              ///< "waiting: fragment is down"
     std::vector<std::string> problems;   ///< sentences
+    run::ps_fallback off_gpu;            ///< stages on the CPU instead of their GPU
     std::string limit_kind, limit_text;  ///< telemetry/bottleneck.hpp: "down", "fragment is down: ..."
 };
 

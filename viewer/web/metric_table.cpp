@@ -138,6 +138,17 @@ const metric_row table[] = {
     {"carousel_supervisor_adoptions_total", counter, "", "",
      "Times that a supervisor has adopted the run after the death of the previous one.",
      [](const view& v, u64, out& o) { add_known(v, o, &run::ps_pipeline::adoptions); }},
+    {"carousel_stages_off_gpu", gauge, "", "",
+     "Stages that run on the CPU instead of their GPU, because that has failed or on request.",
+     [](const view& v, u64, out& o) {
+         if (v.last_known && v.last_known->whole.fallback)
+             o.add("", static_cast<f64>(v.last_known->whole.fallback->stages.size()));
+     }},
+    {"carousel_fallbacks_total", counter, "", "", "Times that stages moved from their GPU to the CPU.",
+     [](const view& v, u64, out& o) {
+         if (v.last_known && v.last_known->whole.fallback)
+             o.add("", static_cast<f64>(v.last_known->whole.fallback->fallbacks));
+     }},
     {"carousel_rebuilds_total", counter, "", "", "Times that the control block and the rings were rebuilt.",
      [](const view& v, u64, out& o) { add_known(v, o, &run::ps_pipeline::rebuilds); }},
     {"carousel_stalls_total", counter, "", "", "Times that no frame advanced for stall_timeout_ms.",
