@@ -28,6 +28,7 @@ enum class fault : u8 {
     overrun_output,    ///< a write beyond the stage's output slot; only for stages with a guarded output
     scribble_control,  ///< a wild write into the control block; only for guarded stages
     exception,         ///< an exception that the stage's own code throws
+    gpu_lost,          ///< the GPU of a stage is lost; only for stages on a GPU
 };
 struct fault_row {
     fault kind;
@@ -43,7 +44,7 @@ struct fault_row {
 }
 /// The rows are in the order of `fault`. A seed yields the same plan only as long as the order and the
 /// weights of the rows are unchanged.
-inline constexpr std::array<fault_row, 13> fault_table{{
+inline constexpr std::array<fault_row, 14> fault_table{{
     {fault::kill, "kill", 10, SIGKILL},
     {fault::term, "term", 2, SIGTERM},
     {fault::stop, "stop", 2, SIGSTOP},
@@ -57,6 +58,7 @@ inline constexpr std::array<fault_row, 13> fault_table{{
     injected_row(fault::overrun_output, shm::injected_fault::overrun_output, 3),
     injected_row(fault::scribble_control, shm::injected_fault::scribble_control, 3),
     injected_row(fault::exception, shm::injected_fault::exception, 3),
+    injected_row(fault::gpu_lost, shm::injected_fault::gpu_lost, 1),
 }};
 [[nodiscard]] constexpr const fault_row& row_of(fault f) noexcept {
     return fault_table[static_cast<std::size_t>(f)];

@@ -31,6 +31,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t most_hit = 64;
 constexpr u64 patience_ns = 3 * ns_per_s;
+constexpr f64 on_cpu_s = 1;
 constexpr f64 start_patience_s = 60, hosts_patience_s = 600, back_patience_s = 40, longest_s = 24 * 3600;
 
 json read_json(const std::string& file) {
@@ -73,6 +74,7 @@ private:
     bool act(subject& s, const step& what);
     bool hit(subject& s, const step& what, const victim& v);
     void kill_supervisor(subject& s, const step& what);
+    void return_devices(subject& s);
     void wait_for_all(subject& s, f64 patience_s);
     void end(subject& s);
     /// Waits for `ns`, or until Ctrl-C or SIGTERM, which it remembers: all later waits then end at once.
@@ -201,7 +203,15 @@ void chaos_run::loop(subject& s, pause_watch& watch) {
     }
 }
 
+/// Returns stages that have moved to the CPU to their GPU, after they have worked there for a while.
+void chaos_run::return_devices(subject& s) {
+    const std::optional<run::ps_fallback> moved = s.ps().pipeline.fallback;
+    if (moved && !moved->stages.empty() && moved->for_s > on_cpu_s)
+        (void)s.ask(run::device_request{moved->configured, "", nullptr});
+}
+
 bool chaos_run::act(subject& s, const step& what) {
+    return_devices(s);
     if (what.kind == fault::supervisor) {
         // Without a living process the rings' memory would be lost and the run would restart, which is not a
         // fault under test.
