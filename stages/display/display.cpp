@@ -54,8 +54,10 @@ void display::prepare(environment& env) {
         }
         const std::filesystem::path path = std::filesystem::path(folder_) / film_name_;
         prepare_folder(path.parent_path());
-        film_ = std::make_unique<film>(path.string(), env.runtime_directory() + "/film-" + name_, size_,
-                                       film_fps_);
+        film_ = std::make_unique<encoded_output>(
+            encode_settings{
+                .url = path.string(), .fps = film_fps_, .width = size_.width, .height = size_.height},
+            env.runtime_directory() + "/film-" + name_);
     }
     hasher_ = std::make_unique<plane_hasher>(env);
     lanes_.clear();
@@ -95,7 +97,7 @@ void display::finish(frame& f) {
         if (kept_) kept_->wrote(f.frame_number());
     }
     if (film_ && f.is_owned()) {
-        film_->write(f.frame_number(), picture);
+        film_->write(f.frame_number(), {{picture.data()}});
     }
 }
 

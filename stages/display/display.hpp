@@ -5,7 +5,7 @@
 //   out       pattern of the file names, relative to the run's output directory, or absolute; "" or "none":
 //             no pictures ["frame_%05d.png"]. The extension selects the format: .png, .jpg, .jpeg, .rgba or
 //             .npy (picture_file.hpp). A name that ends in .mp4 ("%%" is a percent sign) makes one film of
-//             all pictures instead (film.hpp describes what a killed display leaves); a tombstone
+//             all pictures instead (encoded_file.hpp describes what a killed display leaves); a tombstone
 //             frame's place in it shows the previous picture.
 //   keep      keeps the pictures of the newest N frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames per second of the film [the pipeline's fps, or 30]
@@ -24,8 +24,8 @@
 
 #include <carousel/hash.hpp>
 #include <carousel/stage.hpp>
-#include "stages/display/film.hpp"
 #include "stages/display/picture_sequence.hpp"
+#include "stages/encode/encoded_output.hpp"
 #include "stages/sdk/payload.hpp"
 
 namespace carousel::stages {
@@ -50,7 +50,7 @@ private:
     std::unique_ptr<kept_pictures> kept_;
     std::string film_name_;  ///< "": no film
     f64 film_fps_ = 30;
-    std::unique_ptr<film> film_;
+    std::unique_ptr<encoded_output> film_;
     bool relative_ = true;  ///< `out` is relative
     std::string folder_;    ///< the run's output directory, to which a relative pattern refers
     i64 delay_ms_ = 0;

@@ -14,8 +14,9 @@
 
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
-#include "stages/display/film.hpp"
-#include "stages/display/film_encoder.hpp"
+#include "stages/encode/encoded_output.hpp"
+#include "stages/encode/units.hpp"
+#include "stages/sdk/payload.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"
@@ -66,10 +67,10 @@ void write(const std::filesystem::path& path, const bytes& all) {
         .write(reinterpret_cast<const char*>(all.data()), static_cast<std::streamsize>(all.size()));
 }
 
-film_contents read(const std::filesystem::path& path, u64 heading_bytes) {
+unit_contents read(const std::filesystem::path& path, u64 heading_bytes) {
     const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     REQUIRE(fd);
-    return read_film(fd.get(), heading_bytes);
+    return read_units(fd.get(), heading_bytes);
 }
 
 struct place {
@@ -94,11 +95,15 @@ private:
     rlimit before_{};
 };
 
+encode_settings settings_of(const std::string& url, u32 width, u32 height) {
+    return {.url = url, .fps = 24, .width = width, .height = height};
+}
+
 }  // namespace
 
 TEST_CASE("a fragment without room is written later, at its own place") {
     place p;
-    film_file f(p.film, p.note, heading());
+    encoded_file f(p.film, p.note, heading());
     f.append(0, fragment(0));
     const u64 size = content(p.film).size();
     {
@@ -118,15 +123,17 @@ TEST_CASE("the encoder gets a picture once, for any number of attempts to write 
     if (!why_no_films().empty()) CAROUSEL_SKIP(why_no_films().c_str());
     place held, straight;
     const image_size size{64, 48};
-    film a(held.film, held.note, size, 24), b(straight.film, straight.note, size, 24);
+    encoded_output a(settings_of(held.film, size.width, size.height), held.note),
+        b(settings_of(straight.film, size.width, size.height), straight.note);
     for (u64 n = 0; n < 4; ++n) {
         const std::vector<std::byte> picture(size.bytes(), static_cast<std::byte>(50 * n));
         if (n == 2) {
             const end_of_room full(content(held.film).size() + 20);
-            for (int tries = 0; tries < 3; ++tries) CHECK_THROWS_AS(a.write(n, picture), output_error);
+            for (int tries = 0; tries < 3; ++tries)
+                CHECK_THROWS_AS(a.write(n, {{picture.data()}}), output_error);
         }
-        a.write(n, picture);
-        b.write(n, picture);
+        a.write(n, {{picture.data()}});
+        b.write(n, {{picture.data()}});
     }
     CHECK(content(held.film) == content(straight.film));
 }
@@ -141,7 +148,7 @@ TEST_CASE("a successor continues after the last whole fragment, at any byte of t
         bytes left = whole;
         left.insert(left.end(), cut_from.begin(), cut_from.begin() + static_cast<std::ptrdiff_t>(written));
         write(p.film, left);
-        film_file f(p.film, p.note, heading());
+        encoded_file f(p.film, p.note, heading());
         const bool complete = written == cut_from.size();
         INFO(written);
         CHECK(f.contains(2));
@@ -158,7 +165,7 @@ TEST_CASE("a successor continues after the last whole fragment, at any byte of t
 TEST_CASE("the first start of a run creates its film, also over an older one") {
     place p;
     write(p.film, bytes(5000, 9));
-    film_file f(p.film, p.note, heading());
+    encoded_file f(p.film, p.note, heading());
     CHECK_FALSE(f.contains(0));
     f.append(0, fragment(0));
     CHECK(f.contains(0));
@@ -171,19 +178,19 @@ TEST_CASE("the first start of a run creates its film, also over an older one") {
 TEST_CASE("a death before anything was written leaves a film that is begun again") {
     place p;
     write(p.film, {1, 2, 3});  // opened, half a heading, no note yet
-    film_file f(p.film, p.note, heading());
+    encoded_file f(p.film, p.note, heading());
     CHECK(content(p.film) == heading());
 }
 
 TEST_CASE("frames of a successor with another heading go to a part of their own, each frame once") {
     place p;
     {
-        film_file f(p.film, p.note, heading());
+        encoded_file f(p.film, p.note, heading());
         f.append(0, fragment(0));
         f.append(1, fragment(1));
     }
     for (int incarnation = 0; incarnation < 2; ++incarnation) {  // the second continues the part of the first
-        film_file f(p.film, p.note, heading(5));
+        encoded_file f(p.film, p.note, heading(5));
         CHECK(f.path() == (p.folder.path / "x.part2.mp4").string());
         CHECK(f.contains(incarnation == 0 ? 1 : 2));
         CHECK_FALSE(f.contains(incarnation == 0 ? 2 : 3));
@@ -195,7 +202,7 @@ TEST_CASE("frames of a successor with another heading go to a part of their own,
 
 TEST_CASE("a predecessor that still writes is waited for") {
     place p;
-    auto first = std::make_unique<film_file>(p.film, p.note, heading());
+    auto first = std::make_unique<encoded_file>(p.film, p.note, heading());
     std::atomic<bool> released{false};
     std::thread later([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(60));
@@ -203,7 +210,7 @@ TEST_CASE("a predecessor that still writes is waited for") {
         released = true;
         first.reset();
     });
-    film_file second(p.film, p.note, heading());
+    encoded_file second(p.film, p.note, heading());
     CHECK(released);
     CHECK(second.contains(0));
     later.join();
@@ -211,9 +218,9 @@ TEST_CASE("a predecessor that still writes is waited for") {
 
 TEST_CASE("a film that can't be written is an output error that names it") {
     place p;
-    CHECK_THROWS_WITH(film_file("/proc/nowhere/x.mp4", p.note, heading()),
+    CHECK_THROWS_WITH(encoded_file("/proc/nowhere/x.mp4", p.note, heading()),
                       test::contains("/proc/nowhere/x.mp4"));
-    CHECK_THROWS_AS(film_file("/proc/nowhere/x.mp4", p.note, heading()), output_error);
+    CHECK_THROWS_AS(encoded_file("/proc/nowhere/x.mp4", p.note, heading()), output_error);
 }
 
 TEST_CASE("only a complete fragment of one frame is stamped") {
@@ -231,13 +238,14 @@ TEST_CASE("the encoder's header is always the same, and each picture is a number
     if (!why_no_films().empty()) CAROUSEL_SKIP(why_no_films().c_str());
     for (const u32 width : {64U, 65U}) {
         const u32 height = 48;
-        const auto e = make_film_encoder(width, height, 24), again = make_film_encoder(width, height, 24);
+        const encode_settings with = settings_of("x.mp4", width, height);
+        const auto e = make_encoder(with), again = make_encoder(with);
         CHECK(e->heading() == again->heading());
         place p;
-        film_file f(p.film, p.note, e->heading());
+        encoded_file f(p.film, p.note, e->heading());
         std::vector<std::byte> picture(std::size_t{width} * height * 4, std::byte{90});
-        for (const u64 n : {0, 1, 2, 5, 6}) f.append(n, e->encode(n, picture));
-        const film_contents all = read(p.film, e->heading().size());
+        for (const u64 n : {0, 1, 2, 5, 6}) f.append(n, e->encode(n, 0, {{picture.data()}}, n == 0));
+        const unit_contents all = read(p.film, e->heading().size());
         CHECK(all.frames == 5);
         CHECK(all.last.value_or(0) == 6);
         CHECK(all.bytes == std::filesystem::file_size(p.film));
@@ -249,7 +257,7 @@ TEST_CASE("a film through a symbolic link writes the link's target, with its par
     const std::filesystem::path there = p.folder.path / "there";
     std::filesystem::create_directory(there);
     std::filesystem::create_symlink("there/x.mp4", p.film);
-    for (const bytes& h : {heading(), heading(), heading(1)}) film_file(p.film, p.note, h);
+    for (const bytes& h : {heading(), heading(), heading(1)}) encoded_file(p.film, p.note, h);
     CHECK(std::filesystem::is_symlink(p.film));
     CHECK(scratch_folder::names_in(there) == std::vector<std::string>{"x.mp4", "x.part2.mp4"});
 }
@@ -260,7 +268,7 @@ TEST_CASE("a film into a FIFO is its heading once, then the fragments of all inc
     const shm::unique_fd reader(::open(p.film.c_str(), O_RDWR | O_CLOEXEC));
     bytes wanted = heading();
     for (const u64 n : {0, 1}) {
-        film_file(p.film, p.note, heading()).append(n, fragment(n));
+        encoded_file(p.film, p.note, heading()).append(n, fragment(n));
         const bytes f = fragment(n);
         wanted.insert(wanted.end(), f.begin(), f.end());
     }

@@ -69,6 +69,19 @@ bool sends_durably(const stage_spec& s) {
     return !s.inputs.empty() && s.settings.is_object() && s.settings.value("release", "") == "durable";
 }
 
+/// A stage's own standard output is its log, so "pipe:1" of an encoder means the standard output of this
+/// process.
+void name_own_output(run_setup& s) {
+    for (stage_setup& st : s.stages) {
+        if (fs::path(st.program).filename() != "carousel-encode" || !st.spec.settings.is_object()) continue;
+        for (const char* key : {"url", "out"}) {
+            if (st.spec.settings.value(key, nlohmann::json()) != "pipe:1") continue;
+            st.spec.settings[key] = fmt::format("/proc/{}/fd/1", ::getpid());
+            if (!st.spec.settings.contains("format")) st.spec.settings["format"] = "mpegts";
+        }
+    }
+}
+
 stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_description& d,
                        const machine_offer& machine, const test_hooks& hooks, bool on_cpu) {
     stage_setup s;
@@ -300,6 +313,7 @@ void prepare_outputs(run_setup& s, const std::string& stamp) {
     std::error_code failed;
     if (const fs::path here = fs::current_path(failed); !failed)
         s.output_directory = (here / "runs" / fmt::format("{}-{}", s.name, stamp)).string();
+    name_own_output(s);
     const auto displays = std::count_if(s.stages.begin(), s.stages.end(), writes_pictures);
     for (stage_setup& st : s.stages) {
         if (!writes_pictures(st)) continue;

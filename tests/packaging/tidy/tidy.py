@@ -42,7 +42,9 @@ CORE = {
     "stages/vertex": RENDERER,
     "stages/fragment": RENDERER,
     "stages/fused": RENDERER + ["stages/vertex", "stages/fragment"],
-    "stages/display": RENDERER + ["picture"],
+    "stages/media": BASE + ["frame"],   # what stages with FFmpeg's libraries share
+    "stages/encode": RENDERER + ["stages/media"],
+    "stages/display": RENDERER + ["picture", "stages/encode"],
     "stages/sharpen": RENDERER,
     "stages/shadow": RENDERER,
     "stages/light": RENDERER + ["stages/assets"],
@@ -69,7 +71,6 @@ EXTRAS = {
     "hosts": ["core"],     # several hosts: for supervisors and links
     "stages/inference": RENDERER,
     "stages/compression": ["core"],
-    "stages/media": BASE + ["frame"],   # what stages with FFmpeg's libraries share
     "stages/video": LIBRARY + ["stages/sdk", "stages/media"],
     "stages/recording": LIBRARY + ["kernels", "stages/sdk", "stages/compression"],
     "stages/hosts/link": LIBRARY + ["hosts"],  # what two hosts say: no socket, no UCX
