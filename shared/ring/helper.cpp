@@ -31,7 +31,7 @@ device::imported_event* helper::event_of(u32 link, u32 seat, u32 epoch, u32 slot
         }
         if (slot >= known.events.size()) return nullptr;
         if (!known.tried[slot]) {
-            if (now_ns() < imports_from_ns_) return nullptr;
+            if (pause_ != nullptr && pause_->is_on(*control_)) return nullptr;
             known.tried[slot] = true;
             device::event::handle handle;
             std::memcpy(handle.data(), control_->event_handle[k][slot], handle.size());

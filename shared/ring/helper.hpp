@@ -22,6 +22,7 @@
 
 #include "device/backend.hpp"
 #include "ring/link.hpp"
+#include "ring/takeover_pause.hpp"
 
 namespace carousel::ring {
 
@@ -33,9 +34,9 @@ public:
     /// Checks all frames in progress in `link` once; returns how many of them it has committed or made READY.
     u32 help(link_ref& link) noexcept;
     [[nodiscard]] u64 commits() const noexcept { return commits_; }
-    /// Until the time `ns` no further event is imported, because an import takes locks of the driver. Frames
-    /// of owners whose events are not imported are then committed by the owners alone.
-    void import_from(u64 ns) noexcept { imports_from_ns_ = ns; }
+    /// During the pause no further event is imported, because an import takes locks of the driver. Frames of
+    /// owners whose events are not imported are then committed by the owners alone.
+    void put_off_imports(takeover_pause& pause) noexcept { pause_ = &pause; }
 
 private:
     struct import {
@@ -54,7 +55,8 @@ private:
     device::context* context_;
     u32 domain_;
     std::map<u32, import> imports_;  ///< by entry
-    u64 commits_ = 0, imports_from_ns_ = 0;
+    takeover_pause* pause_ = nullptr;
+    u64 commits_ = 0;
 };
 
 }  // namespace carousel::ring

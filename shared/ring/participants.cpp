@@ -8,6 +8,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "ring/event_domain.hpp"
 #include "shm/block_guard.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/process_id.hpp"
@@ -194,6 +195,35 @@ u32 promoted_epoch(const shm::control_block& c, const incarnation_id& id) noexce
     const bool mine =
         w.state == entry_state::live && w.epoch == holder.epoch && w.pid == static_cast<u32>(getpid());
     return mine ? w.epoch : 0;
+}
+
+// In a joint takeover a process may work before the processes of other seats are DOOMED. These are still
+// LIVE, in the old domain.
+bool others_come_or_go(const shm::control_block& c, u32 entry, u32 domain) noexcept {
+    for (u32 k = 0; k < shm::max_incarnations; ++k) {
+        const shm::incarnation& e = c.entry[k];
+        const entry_word w = entry_word::of(load(e.identity));
+        if (k == entry || w.pid == 0) continue;  // no process has claimed it
+        const u32 other = domain_of_events(load(e.events_published));
+        switch (w.state) {
+            case entry_state::doomed:
+            case entry_state::starting:
+                return true;
+            case entry_state::standby:
+                if (load(e.live_since_ns) == 0) return true;
+                break;
+            case entry_state::live:
+                if (seat_word::of(load(c.seat[std::min(w.seat, shm::max_seats - 1)].current)).entry != k ||
+                    (domain != 0 && other != 0 && other != domain))
+                    return true;
+                break;
+            case entry_state::unused:
+            case entry_state::fenced:
+            case entry_state::damaged:
+                break;
+        }
+    }
+    return false;
 }
 
 bool go_live(shm::control_block& c, const incarnation_id& id, i32 pid) noexcept {

@@ -63,6 +63,9 @@ bool go_live(shm::control_block& c, const incarnation_id& id, i32 pid = shm::thi
 /// Returns the epoch with which this standby's entry has become the LIVE holder of its seat; 0: the entry has
 /// not become the holder yet.
 [[nodiscard]] u32 promoted_epoch(const shm::control_block& c, const incarnation_id& id) noexcept;
+/// True while another process of the run ends, is to end because its seat or its MPS domain has a successor,
+/// or opens its device. `entry` and `domain` (0: none) of the caller.
+[[nodiscard]] bool others_come_or_go(const shm::control_block& c, u32 entry, u32 domain) noexcept;
 
 /// EMPTY -> LOADING by `id`. Returns false if the asset is not EMPTY.
 bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& id) noexcept;

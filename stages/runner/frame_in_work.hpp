@@ -45,6 +45,7 @@ public:
     std::array<const sampled_copy*, shm::max_sampled_inputs> sampled_input{};
     bool by_copy = false;  ///< rings on another GPU are accessed through a slot on this GPU
     std::unique_ptr<device::same_work> alike;  ///< null: the frame's launches are enqueued one by one
+    bool has_graph = false;                    ///< `alike` has enqueued a frame
 
     [[nodiscard]] const shm::frame_meta& meta() const noexcept override { return job; }
     [[nodiscard]] u64 ring_sequence() const noexcept override { return job.ring_sequence; }

@@ -24,8 +24,6 @@ using telemetry::wait_reason;
 
 /// Timeout for sampled inputs that are saved with a dead letter.
 constexpr u64 dead_letter_timeout_ns = 300 * ns_per_ms;
-/// Longer than the processes of an MPS domain take to end, and new standbys to make their contexts.
-constexpr u64 quiet_after_takeover_ns = 2 * ns_per_s;
 
 bool wants_pool(const runtime& r, const stage& s) { return r.finish_threads() != 1 && s.commits_on_host(); }
 depth_rule rule_of(const runtime& r, const stage& s) {
@@ -54,6 +52,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       commits_on_host_(s.commits_on_host()),
       worker_(r.control(), r.incarnation().seat, r.incarnation().entry, r.incarnation().epoch),
       helper_(r.control(), r.context(), r.domain()),
+      takeover_pause_(r.incarnation().entry, r.domain()),
       trace_(r.control(), r.incarnation().seat, r.incarnation().epoch),
       profiler_(r.attached().stage),
       finishing_(r.entry().finishing_since_ns),
@@ -106,10 +105,8 @@ bool stage_runner::stand_by() {
     if (!runtime_->stand_by()) return false;
     worker_.set_epoch(runtime_->incarnation().epoch);
     trace_.set_epoch(runtime_->incarnation().epoch);
-    // The processes that this one and others follow are ending: until they are gone they hold locks of the
-    // driver for tens of milliseconds. What takes these locks and can wait, waits.
-    quiet_until_ns_ = now_ns() + quiet_after_takeover_ns;
-    helper_.import_from(quiet_until_ns_);
+    takeover_pause_.begin(now_ns());
+    helper_.put_off_imports(takeover_pause_);
     return true;
 }
 

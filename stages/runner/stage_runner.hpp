@@ -104,6 +104,7 @@ private:
     bool commits_on_host_;  ///< stage::commits_on_host(), queried once
     ring::worker worker_;
     ring::helper helper_;
+    ring::takeover_pause takeover_pause_;
     /// set only for a stage without an output; written by its completion thread
     std::unique_ptr<telemetry::ledger_writer> ledger_;
     telemetry::trace_writer trace_;
@@ -118,7 +119,7 @@ private:
     gpu_turn turn_;
     reach_choice reach_;
     depth_governor depth_;  ///< used by the main thread
-    u64 next_update_ns_ = 0, quiet_until_ns_ = 0;
+    u64 next_update_ns_ = 0;
     work_meter meter_;                ///< used by the thread that waits for the device
     u64 last_complete_ns_ = 0;        ///< used by the same thread
     u64 poll_ns_;                     ///< time for which a thread polls before it sleeps; 0: it never polls

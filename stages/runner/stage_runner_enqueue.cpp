@@ -56,7 +56,8 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     // The injected write comes after the canaries that guard against it, and cannot be part of a graph.
     const bool harm = is_fault_requested(*runtime_);
     // A graph is made of a lane's first frame, which takes locks of the driver.
-    device::same_work* alike = is_tombstone || harm || now_ns() < quiet_until_ns_ ? nullptr : f.alike.get();
+    const bool waits = f.alike && !f.has_graph && takeover_pause_.is_on(runtime_->control());
+    device::same_work* alike = is_tombstone || harm || waits ? nullptr : f.alike.get();
     canaries_->plant(f);
     if (alike != nullptr) alike->begin();
     check_status(f, device::status_state::writing);
@@ -84,6 +85,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     }
     check_status(f, device::status_state::ready);
     if (alike != nullptr) alike->end();
+    f.has_graph = f.has_graph || alike != nullptr;
     f.event = &runtime_->event_of(f.job.output[0].index, f.lane());
     f.event->record(q, worker_.tag(f.job));
     crash_here(crash_point::event_recorded);

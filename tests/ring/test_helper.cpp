@@ -116,7 +116,11 @@ TEST_CASE("a helper that may not import events yet marks only what owners have c
     helped_ring r;
     const seated source = r.sit(0);
     job j = r.submitted(source, false);  // the event reads as complete
-    r.help.import_from(~u64{0});
+    const incarnation_id standby = reserve_standby(*r.b.c, 0);
+    REQUIRE(claim_standby(*r.b.c, standby) == claim_result::ok);  // it is not ready
+    takeover_pause pause(~0U, 0);
+    pause.begin(now_ns());
+    r.help.put_off_imports(pause);
     CHECK(r.help.help(r.link) == 0);
     CHECK(r.all.asked == 0);
     SECTION("the owner commits") {
@@ -124,7 +128,8 @@ TEST_CASE("a helper that may not import events yet marks only what owners have c
         CHECK(r.help.help(r.link) == 1);
     }
     SECTION("later it imports the event") {
-        r.help.import_from(0);
+        r.b.c->entry[standby.entry].live_since_ns.store(1);
+        pause.begin(now_ns());
         CHECK(r.help.help(r.link) == 1);
     }
     CHECK(r.b.job(j.index).state == job_state::committed);

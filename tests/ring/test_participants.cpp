@@ -2,7 +2,9 @@
 
 #include <vector>
 
+#include "ring/event_domain.hpp"
 #include "ring/exit_notes.hpp"
+#include "ring/takeover_pause.hpp"
 #include "tests/ring/seated.hpp"
 
 using namespace carousel;
@@ -165,4 +167,41 @@ TEST_CASE("no flipped bit makes or clears the note of a requested end") {
     }
     for (const u64 note : {note_exit(1), note_signal(9), note_signal_from_outside(15)})
         CHECK(requested_end_of(note) == requested_end::none);
+}
+
+TEST_CASE("a process that has taken over waits while others end or open their devices, for 2 s at most") {
+    const bench b(chain());
+    const seated own = b.sit(0), other = b.sit(1);
+    const auto on = [&](u32 domain = 2) { return others_come_or_go(*b.c, own.incarnation.entry, domain); };
+    CHECK_FALSE(on());
+    shm::word& events = b.c->entry[other.incarnation.entry].events_published;
+    events.store(published_in(1));  // a joint takeover has not reached its seat yet
+    CHECK(on());
+    CHECK_FALSE(on(0));
+    events.store(published_in(2));
+    CHECK_FALSE(on());
+    const incarnation_id successor = appoint(*b.c, 1);
+    CHECK(on());  // the other process is not DOOMED yet
+    doom(*b.c, other.incarnation.entry);
+    CHECK(on());
+    mark_fenced(*b.c, other.incarnation.entry);
+    CHECK_FALSE(on());
+    REQUIRE(claim(*b.c, successor) == claim_result::ok);
+    CHECK(on());
+    REQUIRE(go_live(*b.c, successor));
+    CHECK_FALSE(on());
+    const incarnation_id standby = reserve_standby(*b.c, 1);
+    CHECK_FALSE(on());
+    REQUIRE(claim_standby(*b.c, standby) == claim_result::ok);
+    CHECK(on());
+    takeover_pause pause(own.incarnation.entry, 2);
+    CHECK_FALSE(pause.is_on(*b.c));  // it has not taken over
+    pause.begin(ns_per_s);
+    CHECK(pause.is_on(*b.c, ns_per_s));
+    CHECK(pause.is_on(*b.c, 3 * ns_per_s - 1));  // the supervisor may be dead
+    CHECK_FALSE(pause.is_on(*b.c, 3 * ns_per_s));
+    pause.begin(ns_per_s);
+    CHECK(pause.is_on(*b.c, ns_per_s));
+    b.c->entry[standby.entry].live_since_ns.store(1);
+    CHECK_FALSE(pause.is_on(*b.c, ns_per_s + ns_per_ms));
 }
