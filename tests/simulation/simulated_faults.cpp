@@ -185,6 +185,7 @@ void simulated_history::end_supervisor(u64 span) {
 
 void simulated_history::kill_at_retirement(u64 span) {
     using enum crash_point;
+    if (rebuilds_ == 0 && machine_.below(4) == 0) return begin_fault(simulated_fault::rebuild);
     for (const auto& s : engine_->seats().seats) {
         if (!s->now || !s->standby || !s->standby->standing_by || machine_.below(2) == 0) continue;
         simulated_process* const holder = machine_.find(s->now->pid);

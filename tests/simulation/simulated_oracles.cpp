@@ -180,8 +180,9 @@ void simulated_history::judge_attendances(u32 k, u64 end) {
 
 void simulated_history::judge_ledger(const std::string& sink, u64 end) {
     const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(run_.folder, sink));
-    const bool never_opened = run_.absent.count(sink) > 0 && run_.attendances[sink].empty();
-    if (!ledger && never_opened) return;
+    const auto& all = run_.attendances[sink];
+    const bool had_none = std::none_of(all.begin(), all.end(), [](const auto& a) { return a.any; });
+    if (!ledger && run_.absent.count(sink) > 0 && had_none) return;
     if (!ledger) return run_.violated("lost: " + sink + " has no ledger");
     const telemetry::ledger_summary sum = ledger->summarize(end);
     if (sum.lost + sum.repeated + sum.unmarked != 0)

@@ -30,6 +30,7 @@ simulated_history::simulated_history(const simulated_run_options& o) : options_(
     // longer than a start, so that a successor works while its predecessor's device may still write
     if (const u64 kind = machine_.below(4); kind != 0)
         machine_.teardown_ns[1] = (kind == 1 ? 2 : 800) * ns_per_ms;
+    run_.notice = [this] { note_log(); };
     run_.port_left = [this](const std::string& stage) {
         if (setup_.stages[stage_number(stage)].spec.skips()) run_.is_absent(stage);
     };
@@ -76,7 +77,12 @@ void simulated_history::run_all() {
     if (options_.takes_over && takes_over_ && machine_.below(4) == 0)  // while it starts the first processes
         supervisor_->dies_in = 1 + static_cast<u32>(machine_.below(20));
     if (takes_over_)
-        set_crash_hook([this](crash_point point) { machine_.reach(std::string(name_of(point))); });
+        set_crash_hook([this](crash_point point) {
+            // while it starts the first processes of a new block, whose words have no epoch yet
+            if (point == crash_point::block_rebuilt && options_.takes_over && machine_.below(2) == 0)
+                supervisor_->dies_in = 2 + static_cast<u32>(machine_.below(12));
+            machine_.reach(std::string(name_of(point)));
+        });
     if (!machine_.run([this] { return is_over(); }, machine_.now() + longest_run_ns))
         run_.violated("the run has not ended");
     if (lost_)
@@ -191,6 +197,10 @@ void simulated_history::note_log() {
                 continue;
             }
             if (log_line_.find("memory of its rings was lost") != std::string::npos) judge_lost_memory();
+            if (log_line_.ends_with("the run continues without it")) {
+                const std::size_t label = log_line_.find("| ") + 2;
+                run_.is_absent(log_line_.substr(label, log_line_.find_first_of(". ", label) - label));
+            }
             machine_.note("log: " + std::exchange(log_line_, ""));
         }
     }

@@ -43,6 +43,7 @@ void observed_run::violated(const std::string& what) {
 }
 
 void observed_run::attends(const std::string& stage) {
+    if (notice) notice();
     if (absent.erase(stage) > 0) attendances[stage].push_back({first_not_begun});
 }
 

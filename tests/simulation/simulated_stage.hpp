@@ -47,6 +47,8 @@ struct observed_run {
     std::map<u32, u64> must_deliver;  ///< sinks that may miss no frame, and of how many frames they take one
     std::unique_ptr<simulated_link> link;  ///< from another host; null: there is none
     u64 first_not_begun = 0;               ///< no source has begun this frame or a later one
+    /// Called before a stage attends: it may have been absent for less than the time between two checks.
+    std::function<void()> notice;
     /// The program of a port has unmapped the run's memory.
     std::function<void(const std::string& stage)> port_left;
     /// The program of a port has ended; `for_good`: the port takes no program any more.
