@@ -106,7 +106,7 @@ int main(int argc, char**) {
             "The supervisor starts this program.\n");
         return carousel::after_output(carousel::exit_code::ok);
     }
-    ::setpriority(PRIO_PROCESS, 0, 10);
+    ::setpriority(PRIO_PROCESS, 0, 5);
     ::alarm(carousel::run::backtrace_limit_s + 1);  // the supervisor's limit comes first, and is logged
     return carousel::after_output(carousel::backtrace::print_backtrace());
 }

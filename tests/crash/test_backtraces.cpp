@@ -22,7 +22,8 @@ bool has_libdw() { return ::dlopen("libdw.so.1", RTLD_NOW) != nullptr; }
 
 std::string faulting_pipeline(const std::string& name) {
     return fmt::format(
-               "[pipeline]\nname = \"{0}\"\ndevice = \"cpu\"\nsize = [16, 16]\n\n[[stage]]\nname = "
+               "[pipeline]\nname = \"{0}\"\ndevice = \"cpu\"\nsize = [16, 16]\nfps = 100\n\n[[stage]]\nname "
+               "= "
                "\"numbers\"\nrun = \"{1}/carousel-test-number\"\n[[stage]]\nname = \"faulty\"\nrun = "
                "\"{1}/carousel-test-faulting\"\ninputs = [\"numbers\"]\nmax_attempts = 1\nin_flight = 1\n",
                name, programs()) +
@@ -44,7 +45,16 @@ std::string place_of(const std::string& mark) {
 
 TEST_CASE("each death by a signal logs its address, and a backtrace with the function at fault") {
     run_fixture run;
-    run.start(run.pipeline("faults", faulting_pipeline("faults")), {"--frames", "32"});
+    run.start(run.pipeline("faults", faulting_pipeline("faults")), {"--frames", "100000000"});
+    // The end of a run does not wait long for backtraces, which have a low priority.
+    const auto count = [&](const std::string& text) {
+        u32 n = 0;
+        const std::string log = run.log();
+        for (std::size_t at = log.find(text); at != std::string::npos; at = log.find(text, at + 1)) ++n;
+        return n;
+    };
+    CHECK(run.wait_until([&] { return count("core file: ") == 11; }, 60));
+    run.signal(SIGINT);
     CHECK(run.wait() == exit_code::frames_abandoned);
     const std::string log = run.log();
     INFO(log);
