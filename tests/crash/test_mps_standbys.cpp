@@ -21,6 +21,30 @@ void end_whole(run_fixture& run) {
     CHECK(run.leftovers() == "");
 }
 
+/// A run whose supervisor dies in the joint takeover that follows the death of `middle`.
+struct interrupted_takeover : run_fixture {
+    crash_plan plan{path("plan")};
+    std::vector<std::string> environment = with_fake(*this);
+    std::string file;
+    std::vector<i32> standbys, holders;
+
+    interrupted_takeover(const std::string& name, crash_point point, u64 nth) {
+        plan.add("supervisor", point, "kill", nth);
+        plan.write();
+        environment.push_back(plan.environment());
+        file = pipeline(name, with_standbys(name));
+        start(file, {}, environment);
+        standbys = all_standbys(*this);
+        holders = pids_of(*this);
+        REQUIRE(std::count(standbys.begin(), standbys.end(), 0) == 0);
+    }
+    void die() {
+        hit("middle", SIGKILL);
+        REQUIRE(wait() == -SIGKILL);
+        CHECK(plan.pending_lines() == "");
+    }
+};
+
 /// The server is the first child of the fake daemon.
 i32 server_of(i32 daemon) {
     return std::atoi(read_file(fmt::format("/proc/{0}/task/{0}/children", daemon)).value_or("").c_str());
@@ -138,23 +162,12 @@ TEST_CASE("a supervisor that dies in a joint takeover has a successor that compl
                                                                 {crash_point::words_revoked, 3},
                                                                 {crash_point::entry_fenced, 1}}));
     CAPTURE(static_cast<int>(point), nth);
-    run_fixture run;
-    crash_plan plan(run.path("plan"));
-    plan.add("supervisor", point, "kill", nth);
-    plan.write();
-    std::vector<std::string> environment = with_fake(run);
-    environment.push_back(plan.environment());
-    const std::string file = run.pipeline("completed", with_standbys("completed"));
-    run.start(file, {}, environment);
-    const std::vector<i32> standbys = all_standbys(run);
-    REQUIRE(std::count(standbys.begin(), standbys.end(), 0) == 0);
-    run.hit("middle", SIGKILL);
-    REQUIRE(run.wait() == -SIGKILL);
-    CHECK(plan.pending_lines() == "");
-    run.start(file, {}, environment);
-    CHECK(run.wait_until([&] { return pids_of(run) == standbys; }));
+    interrupted_takeover run("completed", point, nth);
+    run.die();
+    run.start(run.file, {}, run.environment);
+    CHECK(run.wait_until([&] { return pids_of(run) == run.standbys; }));
     CHECK(run.wait_until([&] { return domain_of(run)["generation"] == 2; }));
-    const std::vector<i32> next = all_standbys(run, standbys);
+    const std::vector<i32> next = all_standbys(run, run.standbys);
     run.hit("sink", SIGKILL);
     CHECK(run.wait_until([&] { return pids_of(run) == next; }));
     end_whole(run);
@@ -165,26 +178,17 @@ TEST_CASE("if the spare MPS domain dies with a supervisor in a joint takeover, n
     const auto [point, nth] =
         GENERATE(table<crash_point, u64>({{crash_point::seat_named, 1}, {crash_point::entry_doomed, 1}}));
     CAPTURE(static_cast<int>(point), nth);
-    run_fixture run;
-    crash_plan plan(run.path("plan"));
-    plan.add("supervisor", point, "kill", nth);
-    plan.write();
-    std::vector<std::string> environment = with_fake(run);
-    environment.push_back(plan.environment());
-    const std::string file = run.pipeline("doubled", with_standbys("doubled"));
-    run.start(file, {}, environment);
-    const std::vector<i32> standbys = all_standbys(run), before = pids_of(run);
-    REQUIRE(std::count(standbys.begin(), standbys.end(), 0) == 0);
+    interrupted_takeover run("doubled", point, nth);
     const i32 spare = supervisor::mps_control(run.path("runtime/carousel/doubled/mps"), "1").daemon().pid;
     REQUIRE(spare > 0);
-    run.hit("middle", SIGKILL);
-    REQUIRE(run.wait() == -SIGKILL);
+    run.die();
     REQUIRE(::kill(spare, SIGKILL) == 0);  // its server lives
-    run.start(file, {}, environment);
-    const std::vector<i32> next = all_standbys(run, standbys);
+    run.start(run.file, {}, run.environment);
+    const std::vector<i32> next = all_standbys(run, run.standbys);
     CHECK(std::count(next.begin(), next.end(), 0) == 0);
     const std::vector<i32> now = pids_of(run);
-    for (std::size_t k = 0; k < now.size(); ++k) CHECK((now[k] != standbys[k] && now[k] != before[k]));
+    for (std::size_t k = 0; k < now.size(); ++k)
+        CHECK((now[k] != run.standbys[k] && now[k] != run.holders[k]));
     CHECK(domain_of(run)["generation"] == 3);
     end_whole(run);
     CHECK(run.report()["taken_over"] == 1);

@@ -83,6 +83,24 @@ void die_after_rebuilds(const std::string& stage, const std::vector<crash_point>
     CHECK(run.report()["rebuilds"] == points.size());
 }
 
+/// Starts the run again after each death of its supervisor in a rebuild: one per line of the plan. `begin`:
+/// called when the k-th supervisor is at work; `end`: when it has died.
+template <typename F, typename G>
+void die_in_rebuilds(run_fixture& run, const std::string& file, const crash_plan& plan, F&& begin, G&& end) {
+    for (std::size_t k = 0; k <= plan.lines(); ++k) {
+        CAPTURE(k);
+        run.start(file, {}, {plan.environment()});
+        REQUIRE(run.wait_running());
+        begin(k);
+        if (k == plan.lines()) break;
+        (void)rebuild(run);
+        REQUIRE(run.wait() == -SIGKILL);
+        end(k);
+    }
+    CHECK(makes_progress(run));
+    end_intact(run, 0);
+}
+
 constexpr const char* with_standby = "standby = true\n";
 constexpr std::array<const char*, 3> all_stages = {"numbers", "middle", "sink"};
 
@@ -115,18 +133,12 @@ TEST_CASE("a run whose supervisor dies at any step of a rebuild is replaced by t
         plan.add("supervisor", point, "kill", point == block_filled ? 2 : 1);
     plan.write();
     const std::string file = run.pipeline("broken-off", number_pipeline("broken-off", patient_keys));
-    for (std::size_t k = 0; k <= plan.lines(); ++k) {
-        CAPTURE(k);
-        run.start(file, {}, {plan.environment()});
-        REQUIRE(run.wait_running());
-        if (k > 0) CHECK_THAT(run.log(), contains("A new run starts"));
-        if (k == plan.lines()) break;
-        (void)rebuild(run);
-        REQUIRE(run.wait() == -SIGKILL);
-        CHECK(has_fired(run, k + 1));
-    }
-    CHECK(makes_progress(run));
-    end_intact(run, 0);
+    die_in_rebuilds(
+        run, file, plan,
+        [&](std::size_t k) {
+            if (k > 0) CHECK_THAT(run.log(), contains("A new run starts"));
+        },
+        [&](std::size_t k) { CHECK(has_fired(run, k + 1)); });
 }
 
 TEST_CASE("a supervisor that dies while it starts the stages of a rebuilt run has a successor") {
@@ -135,16 +147,8 @@ TEST_CASE("a supervisor that dies while it starts the stages of a rebuilt run ha
     for (const u64 nth : {4, 5}) plan.add("supervisor", crash_point::stage_spawned, "kill", nth);
     plan.write();
     const std::string file = run.pipeline("begun", number_pipeline("begun", patient_keys));
-    for (std::size_t k = 0; k <= plan.lines(); ++k) {
-        CAPTURE(k);
-        run.start(file, {}, {plan.environment()});
-        REQUIRE(run.wait_running());
-        if (k == plan.lines()) break;
-        (void)rebuild(run);
-        REQUIRE(run.wait() == -SIGKILL);
-    }
-    CHECK(makes_progress(run));
-    end_intact(run, 0);
+    die_in_rebuilds(
+        run, file, plan, [](std::size_t) {}, [](std::size_t) {});
 }
 
 TEST_CASE("a rebuild makes standbys the working processes of their seats, and kills one that is stopped") {
@@ -202,17 +206,9 @@ TEST_CASE("a supervisor that dies while standbys start over has a successor, and
     plan.add("supervisor", stage_reattached, "kill", 2);
     plan.write();
     const std::string file = run.pipeline("left", standby_pipeline("left"));
-    for (std::size_t k = 0; k <= plan.lines(); ++k) {
-        CAPTURE(k);
-        run.start(file, {}, {plan.environment()});
-        REQUIRE(run.wait_running());
-        if (k == plan.lines()) break;
-        REQUIRE(standbys_of(run)["sink"] != 0);
-        (void)rebuild(run);
-        REQUIRE(run.wait() == -SIGKILL);
-    }
-    CHECK(makes_progress(run));
-    end_intact(run, 0);
+    die_in_rebuilds(
+        run, file, plan, [&](std::size_t k) { CHECK((k == plan.lines() || standbys_of(run)["sink"] != 0)); },
+        [](std::size_t) {});
 }
 
 TEST_CASE("a program at a port outlives a rebuild's supervisor and the start of the next run") {

@@ -72,7 +72,7 @@ def standbys(kept):
 
 
 class Run:
-    """A run in a folder of its own: of the demo, or of the file `other`."""
+    """A run in a folder of its own: of the demo, or of the file `other`. Ends with its `with`; an error prints its log."""
 
     def __init__(self, a, name, other=None):
         self.a, self.folder = a, os.path.join(a.folder, name)
@@ -90,6 +90,14 @@ class Run:
         with open(self.log_file, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen([a.carousel, *words], env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        end_process(self.process)
+        if kind is not None:
+            print(self.log_text()[-4000:])
 
     def log_text(self):
         with open(self.log_file, encoding="utf-8", errors="replace") as f:
@@ -178,11 +186,8 @@ class Run:
         return first[1], max((f[1] for f in found if f[0] > first[0]), default=0)
 
     def end(self):
-        try:
-            self.process.send_signal(signal.SIGINT)
-            code = self.process.wait(60)
-        finally:
-            end_process(self.process)
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(60)
         with open(self.report_file, encoding="utf-8") as f:
             report = json.load(f)
         whole = code in (0, 130) and not report["lost"] and not report["repeated"] and not report["torn"]
@@ -210,17 +215,11 @@ def is_in_time(a, way, pauses):
 def times(a):
     good, rows = True, []
     for way in a.ways.split(","):
-        run = Run(a, way)
-        try:
+        with Run(a, way) as run:
             pauses, later = zip(*[run.round(way, STAGES[k % len(STAGES)]) for k in range(a.rounds)])
             report, whole = run.end()
             if a.verbose and max(pauses) > LONG_MS:
                 print(run.log_text()[-8000:], report["standby_missed"], flush=True)
-        except BaseException:
-            print(run.log_text()[-4000:])
-            raise
-        finally:
-            end_process(run.process)
         good = whole and is_joint(way, report) and is_in_time(a, way, pauses) and good
         missed = sum(report["standby_missed"].values())
         rows.append(f"{way:10} {len(pauses):3} {statistics.median(pauses):9.2f} {AIMS_MS.get(way, '-'):>6} {min(pauses):8.2f} {max(pauses):8.2f} "
@@ -242,16 +241,10 @@ def endless(a):
             file = os.path.join(a.folder, "endless.toml")
             with open(file, "w", encoding="utf-8") as f:
                 f.write(ENDLESS.format(device=a.device, programs=a.programs, dies_at=DIES_AT))
-            run = Run(a, f"endless-{way}-{k}", file)
-            try:
+            with Run(a, f"endless-{way}-{k}", file) as run:
                 pause = max(run.round(way, "middle"))
                 run.ready()
                 report, whole = run.end()
-            except BaseException:
-                print(run.log_text()[-4000:])
-                raise
-            finally:
-                end_process(run.process)
             good = whole and is_joint("endless", report) and good
             print(f"endless kernel, {way:8}: next frame after {pause:8.2f} ms; {report['standby_takeovers']} takeovers, lost {report['lost']}, "
                   f"repeated {report['repeated']}, torn {report['torn']}", flush=True)
@@ -271,8 +264,7 @@ def resident_kib(pid):
 
 
 def soak(a):
-    run = Run(a, "soak")
-    try:
+    with Run(a, "soak") as run:
         pauses, memory, until, k = [], [], time.monotonic() + a.seconds, 0
         while time.monotonic() < until:
             next_at = time.monotonic() + 5
@@ -282,11 +274,6 @@ def soak(a):
             k += 1
             time.sleep(max(0.0, next_at - time.monotonic()))
         report, whole = run.end()
-    except BaseException:
-        print(run.log_text()[-4000:])
-        raise
-    finally:
-        end_process(run.process)
     early, late = memory[min(3, len(memory) - 1)], memory[-1]
     print(f"soak: {a.seconds:.0f} s, {len(pauses)} kills, {report['frames']} frames; pause median {statistics.median(pauses):.2f} ms, longest "
           f"{max(pauses):.2f}; lost {report['lost']}, repeated {report['repeated']}, torn {report['torn']}; restarts {report['restarts']}\n"

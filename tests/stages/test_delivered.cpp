@@ -25,51 +25,53 @@ void suspend(const scratch_folder& folder, const std::string& sink, u64 first) {
     claims.save(telemetry::ledger_path(folder.path.string(), sink));
 }
 
+/// A run whose frames come from another host, with the sink "sink" and the ports `ports`, which frames skip.
+struct receiving_run {
+    scratch_folder folder;
+    shm::private_block c = shm::make_private_block();
+
+    explicit receiving_run(const std::vector<std::string>& ports = {}) {
+        ring::plan p;
+        p.stages = {{"receive", {}, true}, {"sink", {0}, false}};
+        for (const std::string& port : ports) p.stages.push_back({port, {0}, false});
+        for (std::size_t k = 2; k < p.stages.size(); ++k) p.stages[k].skips = true;
+        for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
+        ring::initialise(*c, p);
+    }
+    [[nodiscard]] stages::delivered delivered(const std::string& kept = "") const {
+        return {*c, folder.path.string(), 0, kept};
+    }
+};
+
 }  // namespace
 
 TEST_CASE("a program that attaches to a port that skips holds no acknowledgement up") {
-    const scratch_folder folder;
-    ring::plan p;
-    p.stages = {{"receive", {}, true}, {"sink", {0}, false}, {"eye", {0}, false}};
-    p.stages[2].skips = true;
-    for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
-    const shm::private_block c = shm::make_private_block();
-    ring::initialise(*c, p);
-    suspend(folder, "eye", 0);  // as the supervisor does for each reader that may miss frames
-    stages::delivered d(*c, folder.path.string(), 0);
+    const receiving_run r({"eye"});
+    suspend(r.folder, "eye", 0);  // as the supervisor does for each reader that may miss frames
+    stages::delivered d = r.delivered();
     CHECK(d.below() == 0);
-    deliver(folder, "sink", 0, 10);
+    deliver(r.folder, "sink", 0, 10);
     CHECK(d.below() == 10);
-    deliver(folder, "eye", 10, 12);  // a program has been attached since frame 10
-    deliver(folder, "sink", 10, 30);
+    deliver(r.folder, "eye", 10, 12);  // a program has been attached since frame 10
+    deliver(r.folder, "sink", 10, 30);
     CHECK(d.below() == 30);
 }
 
 TEST_CASE("a damaged count of stages or outputs leaves no sink out of the acknowledgement") {
-    const scratch_folder folder;
-    ring::plan p;
-    p.stages = {{"receive", {}, true}, {"sink", {0}, false}};
-    for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
-    const shm::private_block c = shm::make_private_block();
-    ring::initialise(*c, p);
-    deliver(folder, "sink", 0, 4);
-    stages::delivered d(*c, folder.path.string(), 0);
-    c->stages = 1;
-    c->stage[1].outputs = 1;
-    c->stage[1].flags = ~0U;
+    const receiving_run r;
+    deliver(r.folder, "sink", 0, 4);
+    stages::delivered d = r.delivered();
+    r.c->stages = 1;
+    r.c->stage[1].outputs = 1;
+    r.c->stage[1].flags = ~0U;
     CHECK(d.below() == 4);
 }
 
 TEST_CASE("a run with checkpoints releases only frames that it never needs again") {
-    const scratch_folder folder;
-    ring::plan p;
-    p.stages = {{"receive", {}, true}, {"sink", {0}, false}};
-    for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
-    const shm::private_block c = shm::make_private_block();
-    ring::initialise(*c, p);
-    const std::string kept = (folder.path / "kept").string();
-    stages::delivered d(*c, folder.path.string(), 0, kept);
-    deliver(folder, "sink", 0, 10);
+    const receiving_run r;
+    const std::string kept = (r.folder.path / "kept").string();
+    stages::delivered d = r.delivered(kept);
+    deliver(r.folder, "sink", 0, 10);
     CHECK(d.below() == 10);
     CHECK(d.releasable() == 0);  // the run would begin at frame 0
     REQUIRE(run::write_state(kept, {"sink", 4, 1}, {}) == 0);
@@ -79,8 +81,8 @@ TEST_CASE("a run with checkpoints releases only frames that it never needs again
     REQUIRE(run::write_checkpoints(kept, {8, 12}) == 0);
     CHECK(d.releasable() == 10);
     REQUIRE(run::write_checkpoints(kept, {4, 8}) == 0);
-    c->end.store(10);
+    r.c->end.store(10);
     CHECK(d.releasable() == 10);  // the stream has ended
-    c->stop_asked.store(1);
+    r.c->stop_asked.store(1);
     CHECK(d.releasable() == 8);  // the run was stopped, and another one continues
 }

@@ -32,6 +32,21 @@ struct place {
     ~place() { (void)control.end(0); }
 };
 
+/// The daemons that a dead supervisor has left, with the numbers of the serving and of the spare one; "": the
+/// other one has no name.
+struct left_daemons {
+    mps_control other;
+
+    left_daemons(const place& p, const char* serving, const char* spare)
+        : other(shm::mps_folder(p.w.folder()), "1") {
+        p.control.start();
+        other.start();
+        const std::string folder = shm::mps_folder(p.w.folder());
+        std::filesystem::create_symlink(serving, folder + "/serving");
+        if (*spare != '\0') std::filesystem::create_symlink(spare, folder + "/spare");
+    }
+};
+
 template <typename F>
 bool turn_until(event_loop& loop, F&& holds) {
     for (const u64 until = now_ns() + 20 * ns_per_s; now_ns() < until && !holds();) loop.run_once(20);
@@ -247,11 +262,8 @@ TEST_CASE("an adopter of a run with two daemons keeps the serving one and ends t
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;
-    p.control.start();
-    const mps_control served(shm::mps_folder(p.w.folder()), "1");
-    served.start();
-    std::filesystem::create_symlink("2", shm::mps_folder(p.w.folder()) + "/serving");
-    const i32 pid_before = served.daemon().pid;
+    const left_daemons left(p, "2", "");
+    const i32 pid_before = left.other.daemon().pid;
     {
         mps_domain domain(p.w.folder(), loop);
         CHECK(domain.adopt());
@@ -278,12 +290,8 @@ TEST_CASE("an adopter keeps a spare daemon that was ready, and its number") {
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;
-    p.control.start();
-    const mps_control spare(shm::mps_folder(p.w.folder()), "1");
-    spare.start();
-    std::filesystem::create_symlink("7", shm::mps_folder(p.w.folder()) + "/serving");
-    std::filesystem::create_symlink("10", shm::mps_folder(p.w.folder()) + "/spare");
-    const i32 pid_before = spare.daemon().pid;
+    const left_daemons left(p, "7", "10");
+    const i32 pid_before = left.other.daemon().pid;
     {
         mps_domain domain(p.w.folder(), loop);
         CHECK(domain.adopt());
@@ -301,7 +309,7 @@ TEST_CASE("an adopter keeps a spare daemon that was ready, and its number") {
             CHECK(domain.has_ended(7));
         }
         SECTION("its server dies: the next spare has a number that no client had") {
-            REQUIRE(::kill(spare.server().pid, SIGKILL) == 0);
+            REQUIRE(::kill(left.other.server().pid, SIGKILL) == 0);
             CHECK(turn_until(loop, [&] { return domain.spare_generation() == 0; }));
             CHECK(turn_until(loop, [&] { return domain.make_spare(), domain.has_spare(); }));
             CHECK(domain.spare_generation() == 12);
@@ -314,12 +322,8 @@ TEST_CASE("an adopter leaves a spare domain whose daemon is dead until its clien
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;
-    p.control.start();
-    const mps_control spare(shm::mps_folder(p.w.folder()), "1");
-    spare.start();
-    std::filesystem::create_symlink("1", shm::mps_folder(p.w.folder()) + "/serving");
-    std::filesystem::create_symlink("2", shm::mps_folder(p.w.folder()) + "/spare");
-    REQUIRE(::kill(spare.daemon().pid, SIGKILL) == 0);
+    const left_daemons left(p, "1", "2");
+    REQUIRE(::kill(left.other.daemon().pid, SIGKILL) == 0);
     {
         mps_domain domain(p.w.folder(), loop);
         CHECK(domain.adopt());

@@ -1,14 +1,10 @@
 // Groups and claims of an optional sink, over a control block in which the test damages words.
 #include "supervisor/processes/port_seats.hpp"
 
-#include <memory>
-
-#include "core/clock.hpp"
 #include "ledger/ledger.hpp"
-#include "ring/topology.hpp"
 #include "supervisor/processes/seat_commands.hpp"
+#include "tests/pipelines/supervisor/processes/idle_run.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/scratch_folder.hpp"
 
 namespace {
 
@@ -16,35 +12,18 @@ using namespace carousel;
 using namespace carousel::supervisor;
 
 /// source -> sink, extra; the sinks are optional. `other` is a second source.
-struct run_with_optional_sinks {
-    scratch_folder folder;
-    run_setup setup;
-    std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
-    event_loop loop;
-    console out{-1, false, false};
-    memory_store memory;
-    std::unique_ptr<process_table> table;
-
-    run_with_optional_sinks() {
-        setup.name = "optional";
-        setup.directory = folder.path.string();
-        for (const char* name : {"source", "sink", "extra", "other"}) {
-            stage_setup st;
-            st.spec.name = name;
-            if (setup.stages.size() == 1 || setup.stages.size() == 2) st.spec.input_indices = {0};
-            st.spec.optional = !st.spec.input_indices.empty();
-            setup.stages.push_back(st);
+struct run_with_optional_sinks : test::idle_run {
+    run_with_optional_sinks() : idle_run("optional") {
+        add_source("source");
+        for (const char* name : {"sink", "extra"}) {
+            stage_spec& spec = add_stage(name).spec;
+            spec.input_indices = {0};
+            spec.optional = true;
         }
-        for (const u32 source : {0U, 3U}) {
-            setup.stages[source].format = {{"type", "t"}};
-            setup.stages[source].slot_bytes = 512;
-        }
-        ring::initialise(*block, plan_of(setup));
-        table = std::make_unique<process_table>(setup, loop, out);
-        table->attach_to(*block, memory);
+        add_source("other");
+        begin();
         for (u32 k = 0; k < 3; ++k) set(k, seat_state::running);
     }
-    void set(u32 stage, seat_state state) const { table->seats[stage]->machine.resume(state, now_ns(), 0); }
     [[nodiscard]] shm::word& group() const {
         return block->link[0].group_state[block->stage[2].input_group[0]];
     }
@@ -123,9 +102,7 @@ TEST_CASE("a run that continues after damage starts its last optional sink, not 
     REQUIRE(r.claims().suspended());
     r.table->fail("sink", "exit code 3", 1);
     r.set(1, seat_state::failed);
-    // No process is started in this test: all entries are taken.
-    for (shm::incarnation& e : r.block->entry)
-        e.identity.store(ring::entry_word{1, 1, 0, ring::entry_state::live}.pack());
+    r.take_all_entries();
     resume_all(*r.table, true);
     CHECK_FALSE(r.table->failure);
     CHECK(r.table->seats[1]->machine.state() == seat_state::starting);
@@ -140,9 +117,7 @@ TEST_CASE("a seat whose restart is delayed accepts the process that a rebuild st
     r.set(1, seat_state::backoff);
     r.table->seats[1]->start_wanted = true;
     r.table->paused = r.table->memory_there = true;
-    // No process is started in this test: all entries are taken.
-    for (shm::incarnation& e : r.block->entry)
-        e.identity.store(ring::entry_word{1, 1, 0, ring::entry_state::live}.pack());
+    r.take_all_entries();
     resume_all(*r.table, false);
     CHECK(r.table->seats[1]->machine.state() == seat_state::starting);
 }

@@ -3,18 +3,15 @@
 
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <tuple>
 
 #include "control/stage_message.hpp"
-#include "core/clock.hpp"
-#include "ring/topology.hpp"
 #include "shm/fd_socket.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"
+#include "tests/pipelines/supervisor/processes/idle_run.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/scratch_folder.hpp"
 
 namespace {
 
@@ -22,28 +19,12 @@ using namespace carousel;
 using namespace carousel::supervisor;
 
 /// A stage whose only process is a ready standby; the run is being rebuilt.
-struct rebuilt_run {
-    scratch_folder folder;
-    run_setup setup;
-    std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
-    event_loop loop;
-    console out{-1, false, false};
-    memory_store memory;
-    std::unique_ptr<process_table> table;
+struct rebuilt_run : test::idle_run {
     shm::unique_fd ours, theirs;
 
-    rebuilt_run() {
-        setup.name = "rebuilt";
-        setup.directory = folder.path.string();
-        stage_setup st;
-        st.spec.name = "source";
-        st.spec.standby = true;
-        st.format = {{"type", "t"}};
-        st.slot_bytes = 512;
-        setup.stages.push_back(st);
-        ring::initialise(*block, plan_of(setup));
-        table = std::make_unique<process_table>(setup, loop, out);
-        table->attach_to(*block, memory);
+    rebuilt_run() : idle_run("rebuilt") {
+        add_source("source").spec.standby = true;
+        begin();
         std::tie(ours, theirs) = shm::socket_pair();
         place().standby = std::make_unique<process>();
         standby().connection = ours.get();
