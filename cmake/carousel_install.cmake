@@ -57,11 +57,11 @@ install(FILES ${PROJECT_BINARY_DIR}/carousel-config.cmake ${PROJECT_BINARY_DIR}/
 
 # --- headers: the public ones, and what they need, in carousel/detail/ ------------------------------------------------------------
 set(core_only ON)
-set(pipelines_of_extras)
+set(pipelines_of_extras PATTERN "video.toml" EXCLUDE)   # its stage in Python is an example, which is not installed
 if(CAROUSEL_EXTRAS)
   set(core_only OFF)
 else()
-  set(pipelines_of_extras PATTERN "inference.toml" EXCLUDE PATTERN "*.net" EXCLUDE)
+  list(APPEND pipelines_of_extras PATTERN "inference.toml" EXCLUDE PATTERN "*.net" EXCLUDE)
 endif()
 install(CODE "set(SOURCE \"${PROJECT_SOURCE_DIR}\")
   set(CORE_ONLY ${core_only})

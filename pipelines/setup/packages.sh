@@ -91,11 +91,12 @@ EOF
     printf '%s' "$viewer_packages"
 }
 
-# Needed in addition for films (`--out x.mp4`). ffmpeg's libraries are large: ./pipelines/launch installs them only for the first
-# film.
+# Needed in addition for films (`--out x.mp4`) and for carousel-video. FFmpeg's libraries are large: ./pipelines/launch installs them
+# only for the first film or video.
 carousel_film_packages() {
     cat <<EOF
 libavcodec-dev libavcodec/avcodec.h
+libavdevice-dev libavdevice/avdevice.h
 libavformat-dev libavformat/avformat.h
 libavutil-dev libavutil/avutil.h
 libswscale-dev libswscale/swscale.h

@@ -158,7 +158,7 @@ carousel_configure() {
     # A toolkit, or what films, links or Python need, that is installed or removed later must be detected although no file of the
     # repository has changed.
     key="$options
-$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :) gstreamer=$(compgen -G '/usr/include/gstreamer-1.0/gst/video/video.h' || :) hosts=$(compgen -G '/usr/include/ucp/api/ucp.h' || :) python=$(compgen -G '/usr/include/pybind11/pybind11.h' || :)$(compgen -G '/usr/include/python3*/Python.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
+$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :)$(compgen -G '/usr/include/*/libavdevice/avdevice.h' || :) gstreamer=$(compgen -G '/usr/include/gstreamer-1.0/gst/video/video.h' || :) hosts=$(compgen -G '/usr/include/ucp/api/ucp.h' || :) python=$(compgen -G '/usr/include/pybind11/pybind11.h' || :)$(compgen -G '/usr/include/python3*/Python.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
     if [ -e "$build/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then
         return 0
     fi

@@ -136,6 +136,13 @@ public:
         if (!seat_.inputs.empty() || made_.slots.empty()) frame::set_capture_ns(ns);
         made_.set_capture_ns(ns);
     }
+    void stamp(const frame_stamp& with) override {
+        if (!seat_.inputs.empty() || made_.slots.empty()) frame::stamp(with);
+        made_.time_s = with.time_s;
+        if (with.capture_ns == 0) return;
+        made_.clock = with.captured_here ? shm::capture_clock::live : shm::capture_clock::recorded;
+        made_.capture_ns = with.capture_ns;
+    }
     /// Merges the metadata of the frame's inputs in the same way as ring::worker.
     void take_carried() {
         made_.metadata_bytes = 0;

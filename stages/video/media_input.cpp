@@ -25,6 +25,7 @@ namespace carousel::stages::video {
 namespace {
 
 constexpr unsigned most_decoder_threads = 4;
+constexpr int most_packets_before_picture = 200;
 constexpr int pipe_buffer_bytes = 64 * 1024;
 constexpr u64 pipe_poll_ns = 100 * ns_per_ms;
 
@@ -181,6 +182,19 @@ media::owner<AVCodecContext> open_decoder(const media_input& of, const address& 
             fmt::format("options: neither FFmpeg's input {} nor its decoder {} has an option {}",
                         where.written, codec->name, left));
     return decoder;
+}
+
+media::owner<AVFrame> first_picture(media_input& of, AVCodecContext& decoder) {
+    const media::owner<AVPacket> packet(av_packet_alloc());
+    media::owner<AVFrame> picture(av_frame_alloc());
+    if (!packet || !picture) throw std::bad_alloc();
+    for (int k = 0; k < most_packets_before_picture; ++k) {
+        const bool end = of.read(*packet) < 0;
+        (void)avcodec_send_packet(&decoder, end ? nullptr : packet.get());
+        if (avcodec_receive_frame(&decoder, picture.get()) >= 0) return picture;
+        if (end) break;
+    }
+    return nullptr;
 }
 
 }  // namespace carousel::stages::video

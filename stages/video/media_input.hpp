@@ -80,4 +80,8 @@ private:
 /// outputs the same pictures after the same packets, also if packets are damaged. Throws config_error.
 [[nodiscard]] media::owner<AVCodecContext> open_decoder(const media_input& of, const address& where);
 
+/// Decodes the first picture; null if there is none in the first packets. The description of a stream may be
+/// that of a later picture.
+[[nodiscard]] media::owner<AVFrame> first_picture(media_input& of, AVCodecContext& decoder);
+
 }  // namespace carousel::stages::video

@@ -111,13 +111,21 @@ void video_source::read_size(const configuration& with) {
                              fmt::format("size = \"{}\": expected e.g. \"1280x720\", at most 16384", text));
     to_ = {media::pixel_format_of(pixels_), with.width, with.height, ring::usual_colours(with.height)};
     if (!live_) try {
-            const video::media_input in(where_, stream_, media::options(options_));
+            video::media_input in(where_, stream_, media::options(options_));
             const AVCodecParameters& about = in.parameters();
-            (void)video::open_decoder(in, where_);
-            to_.width = source_width_ = static_cast<u32>(about.width);
-            to_.height = source_height_ = static_cast<u32>(about.height);
+            const media::owner<AVCodecContext> decoder = video::open_decoder(in, where_);
+            to_.width = static_cast<u32>(about.width);
+            to_.height = static_cast<u32>(about.height);
             to_.colours = media::colours_of(about.color_space, about.color_range,
                                             static_cast<AVPixelFormat>(about.format), to_.height);
+            if (const media::owner<AVFrame> first = video::first_picture(in, *decoder)) {
+                const picture_layout seen = layout_of(*first);
+                to_.width = seen.width;
+                to_.height = seen.height;
+                to_.colours = seen.colours;
+            }
+            source_width_ = to_.width;
+            source_height_ = to_.height;
         } catch (const config_error& e) {
             throw settings_error(std::string(e.what()).starts_with("options") ? "options" : "url", e.what());
         }
@@ -190,6 +198,7 @@ void video_source::process(frame& f) {
 }
 
 void video_source::process_file(frame& f) {
+    if (!reader_) open_reader();
     const u64 place = place_of(f.frame_number());
     const video::decoded_frame* got = reader_->read(place);
     if (got == nullptr && loop_) {

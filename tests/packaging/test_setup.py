@@ -123,6 +123,11 @@ class Setup(unittest.TestCase):
         self.assertRegex(calls, f"apt-get .*install -y --no-install-recommends {missing}\n")
         self.assertIn("libavcodec-dev", self.start("pipelines/launch", "--out=film.mp4", MISSING=missing)[2])
         self.assertIn("libavcodec-dev", self.start("tests/run", "--no-install", MISSING=missing)[1])
+        file = os.path.join(self.folder.name, "clip.toml")
+        for line, video in (('run = "carousel-video"\n', True), ('# run = "carousel-video"\n', False)):
+            with open(file, "w", encoding="utf-8") as f:
+                f.write("[[stage]]\n" + line)
+            self.assertEqual("libavcodec-dev" in self.start("pipelines/launch", "--no-install", file, MISSING=missing)[1], video)
 
     def test_what_links_take_is_installed_for_a_pipeline_that_has_one_and_for_tests(self):
         missing = "libucx-dev libssl-dev"

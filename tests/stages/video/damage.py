@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Damaged videos: flipped bits end no run and hang none, and frames after the damage are delivered.
+"""Damaged videos end no run and hang none, and frames after the damage are delivered.
 Usage: damage.py FOLDER_OF_PROGRAMS [--codecs h264,vp9,...] [--seeds N]. The first seed is in CAROUSEL_TEST_SEED."""
 import argparse
 import collections
@@ -15,12 +15,22 @@ FRAMES = 90
 
 
 def damage(data, rng):
-    """Flips 1 to 8 bits between the first and the last twentieth of the file: its headers stay whole."""
+    """Flips bits, overwrites, zeroes or removes bytes between the first and the last twentieth of the file: its headers stay whole. Returns
+    the bytes and whether the file may be refused as a whole, because its table of packets is at another place."""
     data = bytearray(data)
-    for _ in range(rng.randint(1, 8)):
-        at = rng.randrange(len(data) // 20, len(data) * 19 // 20)
-        data[at] ^= 1 << rng.randrange(8)
-    return bytes(data)
+
+    def place(length=1):
+        return rng.randrange(len(data) // 20, len(data) * 19 // 20 - length)
+
+    how = rng.choice(("bits", "bits", "many bits", "noise", "zeros", "removed"))
+    length = rng.randint(16, len(data) // 20)
+    if "bits" in how:
+        for _ in range(rng.randint(1, 8) if how == "bits" else rng.randint(50, 400)):
+            data[place()] ^= 1 << rng.randrange(8)
+        return bytes(data), False
+    at = place(length)
+    data[at:at + length] = {"noise": rng.randbytes(length), "zeros": bytes(length), "removed": b""}[how]
+    return bytes(data), how == "removed"
 
 
 def main():
@@ -41,7 +51,7 @@ def main():
             codec = codecs[seed % len(codecs)]
             path = os.path.join(folder, f"damaged-{os.path.basename(whole[codec])}")
             with open(whole[codec], "rb") as f:
-                data = damage(f.read(), random.Random(seed))
+                data, may_be_refused = damage(f.read(), random.Random(seed))
             with open(path, "wb") as f:
                 f.write(data)
             problem = ""
@@ -50,7 +60,9 @@ def main():
                     code = run.wait(90)
                     result = run.result() if code in (0, 4) else {}
                     missing = run.log().count("is missing in")
-                    if code not in (0, 4):
+                    if code == 2 and may_be_refused and run.log().count("error: ") == 1:
+                        found[codec].update(refused=1)
+                    elif code not in (0, 4):
                         problem = f"exit code {code}"
                     elif [result[k] for k in ("lost", "repeated", "torn")] != [0, 0, 0]:
                         problem = str(result)
@@ -69,7 +81,7 @@ def main():
                             f.write(data)
         for codec, n in found.items():
             print(f"{codec:7} {n['runs']} runs, {n['frames']} frames, of which {n['missing']} are missing; {n['other_count']} runs had another number "
-                  f"of frames than {FRAMES}; {n['deaths']} packets ended a process")
+                  f"of frames than {FRAMES}; {n['refused']} files were refused; {n['deaths']} packets ended a process")
     print(f"{options.seeds} seeds from {first}: {failures} failed")
     return 1 if failures else 0
 

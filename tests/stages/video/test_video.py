@@ -7,6 +7,8 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+import interpreter  # noqa: E402
 import video_rig as rig  # noqa: E402
 
 PROGRAMS = os.path.abspath(sys.argv[1])
@@ -91,6 +93,35 @@ class Refusals(Case):
         self.assertIn("can't be NV12", self.refusal("lavfi:testsrc=size=161x90", 'pixel_format = "nv12"'))
 
 
+class Shipped(Case):
+    def test_the_shipped_pipeline_runs(self):
+        file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "pipelines", "video.toml")
+        environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
+        done = subprocess.run([os.path.join(PROGRAMS, "carousel"), "run", file, "--device", "cpu", "--size", "96x64", "--frames", "12", "--out", "", "--no-color"],
+                              env=environment, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("12 frames", done.stdout + done.stderr)
+        self.assertIn("lost 0, repeated 0, torn 0", done.stdout + done.stderr)
+
+
+class Live(Case):
+    def test_frames_that_a_slow_pipeline_does_not_take_are_dropped_and_counted(self):
+        fifo = os.path.join(self.folder, "live.fifo")
+        os.mkfifo(fifo)
+        slow = 'run = "carousel-display"\nout = "none"\ndelay_ms = 100'
+        with rig.Run(PROGRAMS, fifo, sink=slow) as run:
+            sender = subprocess.Popen(["ffmpeg", "-loglevel", "error", "-y", "-re", "-f", "lavfi", "-i", f"testsrc2=size={rig.WIDTH}x{rig.HEIGHT}:rate=50", "-frames:v",
+                                       "100", "-c:v", "mjpeg", "-f", "matroska", fifo], stdin=subprocess.DEVNULL)
+            self.addCleanup(sender.wait)
+            self.assertEqual(run.wait(60), 0, run.log())   # the end of the pipe is the end of the stream
+            frames, log = run.result()["frames"], run.log()
+        dropped = max(int(line.split(": ")[-2].split()[0]) for line in log.splitlines() if "frames dropped at the source" in line)
+        self.assertGreater(dropped, 20, log)
+        self.assertEqual(frames + dropped, 100, log)
+
+
 if __name__ == "__main__":
     rig.require_tools(PROGRAMS)
+    if "Shipped" in sys.argv:
+        interpreter.use(PROGRAMS)
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
