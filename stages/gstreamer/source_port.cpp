@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -19,6 +20,16 @@ constexpr auto lease_poll = std::chrono::milliseconds(25);
 /// Longest single wait in ns for an element that has the slot itself mapped.
 constexpr u64 mapped_patience_ns = 50 * ns_per_ms;
 constexpr u64 mapped_warning_ns = ns_per_s;
+
+/// Returns nothing for an entry of another kind, which any stage may set; returns 0 for a time before 0.
+std::optional<u64> pts_of(const frame_metadata& metadata) {
+    try {
+        const std::optional<i64> ns = metadata.get<i64>("pts_ns");
+        return ns ? std::optional<u64>(static_cast<u64>(std::max<i64>(*ns, 0))) : std::nullopt;
+    } catch (const config_error&) {
+        return std::nullopt;
+    }
+}
 
 open_run open_for(const source_options& options) {
     open_options how;
@@ -109,7 +120,7 @@ source_port::result source_port::next_of_all(picture& out, f64 timeout_s) {
     p.capture_ns = f->capture_ns();
     p.born_ns = f->born_ns();
     p.time_s = f->time_s();
-    p.pts_ns = f->metadata().get<u64>("pts_ns");
+    p.pts_ns = pts_of(f->metadata());
     leased_ = f;
     leased_since_ns_ = now_ns();
     is_handed_over_.store(false, std::memory_order_release);

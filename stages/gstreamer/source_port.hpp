@@ -38,7 +38,7 @@ struct picture {
     u64 frame_number = 0;
     u64 capture_ns = 0, born_ns = 0;  ///< CLOCK_MONOTONIC; capture_ns is 0 if the source has not set it
     f64 time_s = 0;                   ///< frame_number / fps
-    std::optional<u64> pts_ns;        ///< the metadata "pts_ns", which carouselsink sets
+    std::optional<u64> pts_ns;        ///< the metadata "pts_ns", which carouselsink and carousel-video set
     bool follows_gap = false;         ///< frames before this one were left out
 };
 

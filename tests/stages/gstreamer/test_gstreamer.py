@@ -54,6 +54,15 @@ class Elements(unittest.TestCase):
                 self.assertEqual(len(pictures[0]), len(pictures[1]))
                 self.assertTrue(pictures[0] == pictures[1], caps)
 
+    def test_a_pipeline_that_stands_still_keeps_no_frame(self):
+        text = gst_rig.PORTS.format(planes='gray = "u8[48,64]"', format="gray8", read="camera").replace("[[stage]]", "frame_timeout_ms = 500\n[[stage]]", 1)
+        rig = gst_rig.Rig(self, ARGS.build, text=text)
+        reader = rig.launch("still", "carouselsrc pipeline=gst ring=out ! identity sleep-time=800000 ! fakesink")
+        feeder = rig.launch("feed", "videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8,width=64,height=48 ! carouselsink pipeline=gst port=camera")
+        self.assertEqual((feeder.wait(20), reader.wait(20)), (0, 0), rig.text("feed") + rig.text("still"))
+        self.assertEqual(rig.end()["frames"], 3)
+        self.assertNotIn("takes longer than frame_timeout_ms", rig.log())
+
     def test_the_lines_of_the_document_run(self):
         with open(DOCUMENT, encoding="utf-8") as f:
             text = f.read()
