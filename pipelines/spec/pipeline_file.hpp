@@ -244,7 +244,8 @@ struct pipeline_spec {
     u64 frames = 0;                 ///< ends after this number of frames; 0: ends on request
     std::string record_to;  ///< the file into which the rings with record = true are recorded; "": NAME.mcap
                             ///< next to the file
-    std::string compression;  ///< compression of the recording; "": the recorder's choice
+    std::string compression;     ///< compression of the recording; "": the recorder's choice
+    bool record_images = false;  ///< the recording has small JPEG pictures in addition
     [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 stall_timeout_ns() const noexcept { return stall_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 latest_lease_ns() const noexcept { return latest_lease_ms * ns_per_ms; }

@@ -175,9 +175,11 @@ void add_recorder(pipeline& p) {
     const std::string to = p.record_to.empty() ? p.name + ".mcap" : p.record_to;
     s.settings = {{"out", to}};
     if (!p.compression.empty()) s.settings["compression"] = p.compression;
+    if (p.record_images) s.settings["images"] = true;
     s.key_at = {{"out", p.key_at.count("record_to") != 0 ? p.key_at.at("record_to") : s.at}};
     if (p.key_at.count("record_compression") != 0)
         s.key_at["compression"] = p.key_at.at("record_compression");
+    if (p.key_at.count("record_images") != 0) s.key_at["images"] = p.key_at.at("record_images");
     p.stages.push_back(std::move(s));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -47,6 +48,23 @@ void lz4_decompress(std::span<const std::byte> from, std::span<std::byte> to) {
     }
     if (hint != 0 || done != to.size()) throw compression_error("lz4: the decompressed size is wrong");
 }
+
+std::size_t lz4_beginning(std::span<const std::byte> from, std::span<std::byte> to) noexcept {
+    LZ4F_dctx* made = nullptr;
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0) return 0;
+    const std::unique_ptr<LZ4F_dctx, decltype(&LZ4F_freeDecompressionContext)> context(
+        made, LZ4F_freeDecompressionContext);
+    std::size_t done = 0;
+    while (done < to.size()) {
+        std::size_t room = to.size() - done, taken = from.size();
+        if (LZ4F_isError(LZ4F_decompress(made, to.data() + done, &room, from.data(), &taken, nullptr)) != 0)
+            break;
+        done += room;
+        from = from.subspan(taken);
+        if (room == 0 && taken == 0) break;
+    }
+    return done;
+}
 #endif
 
 #ifdef CAROUSEL_WITH_ZSTD
@@ -61,6 +79,20 @@ void zstd_decompress(std::span<const std::byte> from, std::span<std::byte> to) {
     const std::size_t got = ZSTD_decompress(to.data(), to.size(), from.data(), from.size());
     if (ZSTD_isError(got) != 0) throw compression_error(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
     if (got != to.size()) throw compression_error("zstd: the decompressed size is wrong");
+}
+
+std::size_t zstd_beginning(std::span<const std::byte> from, std::span<std::byte> to) noexcept {
+    const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
+                                                                            ZSTD_freeDStream);
+    if (!stream) return 0;
+    ZSTD_inBuffer in{from.data(), from.size(), 0};
+    ZSTD_outBuffer out{to.data(), to.size(), 0};
+    while (out.pos < out.size) {
+        const std::size_t taken = in.pos, written = out.pos;
+        if (ZSTD_isError(ZSTD_decompressStream(stream.get(), &out, &in)) != 0) break;
+        if (in.pos == taken && out.pos == written) break;
+    }
+    return out.pos;
 }
 #endif
 
@@ -109,6 +141,20 @@ void decompress(std::string_view how, std::span<const std::byte> from, std::span
     if (from.size() != to.size())
         throw compression_error("the number of bytes differs from the declared size");
     if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
+}
+
+std::size_t decompress_beginning(std::string_view how, std::span<const std::byte> from,
+                                 std::span<std::byte> to) noexcept {
+#ifdef CAROUSEL_WITH_LZ4
+    if (how == "lz4") return lz4_beginning(from, to);
+#endif
+#ifdef CAROUSEL_WITH_ZSTD
+    if (how == "zstd") return zstd_beginning(from, to);
+#endif
+    if (!how.empty() && how != "none") return 0;
+    const std::size_t bytes = std::min(from.size(), to.size());
+    std::copy_n(from.begin(), bytes, to.begin());
+    return bytes;
 }
 
 }  // namespace carousel::stages

@@ -31,5 +31,9 @@ void compress(std::string_view how, std::span<const std::byte> from, std::vector
 /// the name of the format; "none" and "" if the bytes are not compressed. Throws compression_error;
 /// config_error if this build does not have the format.
 void decompress(std::string_view how, std::span<const std::byte> from, std::span<std::byte> to);
+/// Decompresses the beginning of data whose end is missing. Returns the number of bytes that were written to
+/// the beginning of `to`; 0 if there are none, or if this build does not have the format.
+[[nodiscard]] std::size_t decompress_beginning(std::string_view how, std::span<const std::byte> from,
+                                               std::span<std::byte> to) noexcept;
 
 }  // namespace carousel::stages

@@ -70,6 +70,13 @@ constexpr field_row image_fields[] = {
     {"carousel", image_field::carousel, k_message, ".carousel.Frame"},
 };
 
+constexpr field_row jpeg_fields[] = {
+    {"timestamp", jpeg_field::timestamp, k_message, ".google.protobuf.Timestamp"},
+    {"data", jpeg_field::data, k_bytes},
+    {"format", jpeg_field::format, k_string},
+    {"frame_id", jpeg_field::frame_id, k_string},
+};
+
 void put_message(proto::writer& file, const message_row& m) {
     file.message(4, [&](proto::writer& w) {
         w.text(1, m.name);
@@ -263,11 +270,18 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
 mcap::schema schema_of(const std::string& name, u16 id) {
     mcap::schema s{id, name, "protobuf", {}};
     proto::writer set(s.data);
+    constexpr message_row time[] = {{"Timestamp", time_fields}};
+    if (name == jpeg_schema) {
+        constexpr message_row jpeg[] = {{"CompressedImage", jpeg_fields}};
+        constexpr const char* only_time[] = {"google/protobuf/timestamp.proto"};
+        put_file(set, "google/protobuf/timestamp.proto", "google.protobuf", {}, time);
+        put_file(set, "foxglove/CompressedImage.proto", "foxglove", only_time, jpeg);
+        return s;
+    }
     constexpr message_row ours[] = {
         {"Plane", plane_fields}, {"Entry", entry_fields}, {"Frame", frame_fields}};
     put_file(set, "carousel/Frame.proto", "carousel", {}, ours);
     if (name != image_schema) return s;
-    constexpr message_row time[] = {{"Timestamp", time_fields}};
     put_file(set, "google/protobuf/timestamp.proto", "google.protobuf", {}, time);
     constexpr message_row image[] = {{"RawImage", image_fields}};
     constexpr const char* imports[] = {"google/protobuf/timestamp.proto", "carousel/Frame.proto"};

@@ -14,6 +14,7 @@ namespace carousel::stages {
 
 inline constexpr const char* image_schema = "foxglove.RawImage";
 inline constexpr const char* frame_schema = "carousel.Frame";
+inline constexpr const char* jpeg_schema = "foxglove.CompressedImage";
 
 namespace frame_field {
 inline constexpr u32 frame_number = 1, born_ns = 2, time_s = 3, parameter_number = 4, parameters = 5,
@@ -32,7 +33,11 @@ inline constexpr u32 timestamp = 1, width = 2, height = 3, encoding = 4, step = 
                      carousel = 100;
 }
 
-/// `name`: image_schema or frame_schema.
+namespace jpeg_field {
+inline constexpr u32 timestamp = 1, data = 2, format = 3, frame_id = 4;
+}
+
+/// `name`: image_schema, frame_schema or jpeg_schema.
 [[nodiscard]] mcap::schema schema_of(const std::string& name, u16 id);
 
 // A frame of one ring as a message of a recording, in Protocol Buffers:

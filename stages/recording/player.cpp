@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "core/user_input.hpp"
 #include "parameters/parameter_union.hpp"
+#include "picture/rgba.hpp"
 #include "shm/block_guard.hpp"
 
 namespace carousel::stages {
@@ -36,10 +37,26 @@ description player::configure(const configuration& with) {
                                                  fmt::join(names, ", "), did_you_mean_clause(wanted, names)));
     ring_ = static_cast<std::size_t>(at - names.begin());
     description d;
-    d.outputs = {about_.rings[ring_].format};
+    d.outputs = {output_format(with.settings->choice("pixel_format", "", {"", "rgba8"}) == "rgba8")};
     d.parameters = about_.parameters;
     d.ends = !loop_;
     return d;
+}
+
+frame_format player::output_format(bool as_rgba8) {
+    const recorded_ring& r = about_.rings[ring_];
+    converted_.reset();
+    if (!as_rgba8) return r.format;
+    converted_ = ring::image_in(r.format);
+    if (!converted_)
+        throw settings_error(
+            "pixel_format",
+            fmt::format("pixel_format = \"rgba8\": the frames of \"{}\" in {} have {}, which is no "
+                        "picture",
+                        r.stage, path_, r.format.describe()));
+    if (converted_->pixels == ring::pixel_format::rgba8) converted_.reset();
+    return image_format(static_cast<u32>(r.format.planes.front().shape[1]),
+                        static_cast<u32>(r.format.planes.front().shape[0]));
 }
 
 void player::prepare(environment& env) {
@@ -54,7 +71,12 @@ void player::prepare(environment& env) {
                         whole, count_, first_));
     played_ = count_ == 0 ? whole - first_ : count_;
     frame_format format = about_.rings[ring_].format;
-    const u64 bytes = format.lay_out();
+    u64 bytes = format.lay_out();
+    if (converted_) {
+        recorded_.resize(bytes);
+        format = image_format(converted_->width, converted_->height);
+        bytes = format.lay_out();
+    }
     for (u32 lane = 0; lane < env.in_flight(); ++lane) lanes_.push_back(env.context().allocate_host(bytes));
 }
 
@@ -68,11 +90,25 @@ std::span<const std::byte> player::parameters_of(const frame& f, const frame_fac
     return parameters_;
 }
 
-// If a frame cannot be read and the stage throws, only this frame is lost.
+// If a frame of a recording cannot be read and the stage throws, only this frame is lost. A picture of
+// another program's file that has another size or encoding than the first one is abandoned without a death of
+// this process.
 void player::process(frame& f) {
     if (!loop_ && f.frame_number() >= played_) return f.end_stream();
     device::mapping& lane = *lanes_[f.lane()];
-    const frame_facts facts = frames_.read(first_ + f.frame_number() % played_, lane.host_data());
+    frame_facts facts;
+    try {
+        facts = frames_.read(first_ + f.frame_number() % played_,
+                             converted_ ? recorded_.data() : lane.host_data());
+    } catch (const error& e) {
+        if (!about_.is_external) throw;
+        log::warning("{}", e.what());
+        return f.pass_tombstone();
+    }
+    if (converted_) {
+        to_rgba8(*converted_, recorded_.data(), lane.host_data() + before_payload);
+        facts.used = {};
+    }
     pace_.wait_for(facts.born_ns);
     f.stamp({facts.time_s, facts.parameter_number, parameters_of(f, facts), facts.capture_ns});
     f.metadata().assign(facts.metadata);

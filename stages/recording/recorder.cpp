@@ -4,6 +4,7 @@
 
 #include "core/log.hpp"
 #include "stages/compression/compression.hpp"
+#include "stages/display/picture_file.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -25,6 +26,11 @@ description recorder::configure(const configuration& with) {
         throw settings_error("out", fmt::format("out = \"{}\": expected the name of an .mcap file", out));
     path_ = with.path(out);
     compression_ = with.settings->choice("compression", compressions().front(), compressions());
+    const bool images = with.settings->flag("images", false);
+    about_.jpeg_width = static_cast<u32>(with.settings->integer("image_width", 640, 16, 16384));
+    if (!images) about_.jpeg_width = 0;
+    if (const std::string_view why = why_not_written(picture_format::jpeg); images && !why.empty())
+        throw settings_error("images", fmt::format("images = true: {}", why));
     about_.rings.clear();
     for (const input_description& i : with.inputs) about_.rings.push_back({i.stage, i.format});
     return {.wants_tombstones = true};  // set because finish() must log that tombstones are missing in the

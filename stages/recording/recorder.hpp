@@ -3,6 +3,8 @@
 // completely, into one MCAP file.
 //   out          the file, relative to the pipeline file's folder
 //   compression  "lz4", "zstd", "none" [the first one that is built in]
+//   images       writes a small JPEG of each picture in addition, for other programs [false]
+//   image_width  greatest width of these pictures [640]
 // A frame commits after its unit is in the file (mcap/record.hpp). After a crash the next incarnation
 // continues after the last complete unit, and skips a frame that the file already has. Tombstone frames have
 // no payload and are omitted.

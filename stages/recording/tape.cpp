@@ -34,6 +34,7 @@ i64 wall_offset() {
 tape::tape(std::string path, std::string compression, recording about, const std::string& note)
     : path_(std::move(path)), compression_(std::move(compression)), about_(std::move(about)) {
     messages_.resize(about_.rings.size());
+    jpegs_.resize(about_.rings.size());
     rings_.resize(about_.rings.size());
     const json j = read_json_file(note);
     if (read_member(j, "id", about_.id) && read_member(j, "offset_ns", about_.offset_ns)) return;
@@ -74,6 +75,18 @@ void tape::append(std::span<const taped_frame> frames, std::size_t first_ring) {
         messages_[k].clear();
         put_frame(messages_[k], r.format, r.stage, frames[n].facts, wall, frames[n].slot);
         unit.push_back({static_cast<u16>(k + 1), static_cast<u32>(first.frame_number), wall, messages_[k]});
+    }
+    u16 channel = static_cast<u16>(about_.rings.size());
+    for (std::size_t k = 0; about_.jpeg_width != 0 && k < about_.rings.size(); ++k) {
+        const recorded_ring& r = about_.rings[k];
+        if (!has_picture(r.format)) continue;
+        ++channel;
+        if (k < first_ring || k >= first_ring + frames.size()) continue;
+        const taped_frame& f = frames[k - first_ring];
+        jpegs_[k].clear();
+        jpeg_.put(jpegs_[k], r.format, r.stage, f.facts, wall, f.slot, about_.jpeg_width);
+        if (!jpegs_[k].empty())
+            unit.push_back({channel, static_cast<u32>(first.frame_number), wall, jpegs_[k]});
     }
     file_->append(unit);
     for (std::size_t n = 0; n < frames.size(); ++n) rings_[first_ring + n] = {true, first.frame_number};

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "stages/recording/frame_message.hpp"
+#include "stages/recording/jpeg_message.hpp"
 #include "stages/recording/mcap/writer.hpp"
 #include "stages/recording/recording.hpp"
 
@@ -60,7 +61,8 @@ private:
         u64 last = 0;
     };
     std::vector<ring_end> rings_;
-    std::vector<mcap::buffer> messages_;
+    std::vector<mcap::buffer> messages_, jpegs_;
+    jpeg_messages jpeg_;
 };
 
 }  // namespace carousel::stages

@@ -2,6 +2,8 @@
 // record` starts it):
 //   carousel-tape RUN OUT.mcap COMPRESSION port PORT       every frame once; the run waits for this program
 //   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE... the newest frames of each; missed ones are counted
+// Or makes a complete file of one that lacks its end (`carousel recover` starts it):
+//   carousel-tape recover FILE OUT.mcap
 // If COMPRESSION is "", the first compression that is built in is used. On a full disk the program exits with
 // code 75 and leaves the file complete. The program ends with the run, or on SIGINT or SIGTERM; in these
 // cases it completes the file with an index. If the program is killed and started again with the same
@@ -22,6 +24,7 @@
 #include "core/process.hpp"
 #include "run/directory.hpp"
 #include "stages/compression/compression.hpp"
+#include "stages/recording/recover.hpp"
 #include "stages/recording/tape.hpp"
 
 namespace {
@@ -176,9 +179,18 @@ std::string chosen(const std::string& compression) {
         fmt::format("compression \"{}\": expected one of {}", compression, fmt::join(there, ", ")));
 }
 
+int recover_file(const std::string& from, const std::string& to) try {
+    fmt::print("{}\n", recover(from, to));
+    return exit_code::ok;
+} catch (const error& e) {
+    fmt::print(stderr, "carousel recover: {}\n", e.what());
+    return e.code();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (argc == 4 && std::string_view(argv[1]) == "recover") return recover_file(argv[2], argv[3]);
     const bool port = argc == 6 && std::string_view(argv[4]) == "port";
     if (!port && (argc < 6 || std::string_view(argv[4]) != "latest")) {
         fmt::print(

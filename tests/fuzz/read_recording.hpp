@@ -11,7 +11,9 @@
 #include "frame/frame_format.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/recording/frame_message.hpp"
+#include "stages/recording/mcap/any_file.hpp"
 #include "stages/recording/mcap/scan.hpp"
+#include "stages/recording/raw_image.hpp"
 #include "stages/recording/recording.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -38,11 +40,35 @@ inline void read_unit(int fd, const stages::mcap::chunk_entry& unit, const stage
     }
 }
 
+/// The same bytes as a file of another program: its messages lie within what the file can expand to, and its
+/// pictures are converted or refused.
+inline void read_external(int fd, u64 size) {
+    constexpr std::size_t most_messages = 16;
+    constexpr u64 largest_picture = u64{1} << 20U;
+    try {
+        const stages::mcap::any_contents c = stages::mcap::scan_any(fd);
+        stages::mcap::message_reader reader(fd, c);
+        for (std::size_t k = 0; k < std::min(c.messages.size(), most_messages); ++k) try {
+                const std::span<const std::byte> data = reader.read(c.messages[k]);
+                require(c.messages[k].chunk != stages::mcap::no_chunk || data.size() <= size,
+                        "a message lies within the file");
+                const stages::raw_image image = stages::read_raw_image(data);
+                if (u64{image.width} * image.height > largest_picture) continue;
+                ring::frame_format format = stages::format_of(image);
+                std::vector<std::byte> slot(format.lay_out());
+                stages::convert(image, format, slot.data());
+            } catch (const error&) {  // this message is damaged, the next one may be intact
+            }
+    } catch (const error&) {
+    }
+}
+
 inline void read_recording(std::span<const std::byte> bytes) {
     constexpr std::size_t most_units = 8;
     const shm::unique_fd file(::memfd_create("fuzz", MFD_CLOEXEC));
     require(file && ::write(file.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
             "a file of the input");
+    read_external(file.get(), bytes.size());
     try {
         const stages::mcap::contents c = stages::mcap::scan(file.get());
         const stages::recording r = stages::recording_from(c.front, "fuzz.mcap");

@@ -162,10 +162,11 @@ struct chunk_entry {
     u64 index_length = 0;       ///< length of the message indexes after the chunk
     u64 compressed = 0, uncompressed = 0;
     std::string compression;
-    u64 channels = 0;    ///< the channels that have messages in the chunk, one bit each
-    bool whole = true;   ///< the chunk's message indexes are complete
-    std::string damage;  ///< not empty: a frame is missing here, and this text is the reason; the entry
-                         ///< cannot be read
+    u64 channels = 0;     ///< the channels that have messages in the chunk, one bit each
+    bool whole = true;    ///< the chunk's message indexes are complete
+    bool is_cut = false;  ///< the file ends within the chunk; its complete messages can be read
+    std::string damage;   ///< not empty: a frame is missing here, and this text is the reason; the entry
+                          ///< cannot be read
     [[nodiscard]] bool has(u16 channel) const noexcept {
         return channel - 1U < most_channels && (channels >> (channel - 1U) & 1U) != 0;
     }

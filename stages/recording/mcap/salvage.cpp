@@ -12,7 +12,6 @@
 namespace carousel::stages::mcap {
 namespace {
 
-constexpr u64 longest_compression_name = 16;
 constexpr u64 searched_at_once = u64{1} << 20U;
 
 /// Limit of the number of bytes that are read to verify chunks. It ensures that even a hostile file is read
@@ -64,29 +63,11 @@ public:
     }
 
 private:
-    static constexpr u64 chunk_head_room = head_bytes + chunk_head_bytes + longest_compression_name;
-
     /// Returns the chunk at `at`. `raw`: the bytes from `at` on. Returns nothing unless these bytes begin
     /// with the head of a chunk that lies within the file and has consistent lengths.
     [[nodiscard]] std::optional<chunk_entry> parse_chunk_head(std::span<const std::byte> raw, u64 at) const {
-        if (raw.size() < head_bytes + chunk_head_bytes) return {};
-        const head h = read_head(raw);
-        if (h.code != opcode::chunk || !is_within(at + head_bytes, h.length, size_)) return {};
-        byte_reader r(raw.subspan(head_bytes));
-        chunk_entry c;
-        c.start = at;
-        c.length = head_bytes + h.length;
-        c.first_ns = r.number<u64>();
-        c.last_ns = r.number<u64>();
-        c.uncompressed = r.number<u64>();
-        (void)r.number<u32>();
-        const u32 name = r.number<u32>();
-        if (name > longest_compression_name || r.rest().size() < name + sizeof(u64)) return {};
-        const auto text = r.raw(name);
-        c.compression.assign(reinterpret_cast<const char*>(text.data()), text.size());
-        c.compressed = r.number<u64>();
-        if (h.length != add_sat(chunk_head_bytes + name, c.compressed)) return {};
-        return c;
+        std::optional<chunk_entry> c = read_chunk_head(raw, at);
+        return c && is_within(at, c->length, size_) ? c : std::nullopt;
     }
     [[nodiscard]] std::optional<chunk_entry> chunk_at(u64 at) const {
         std::array<std::byte, chunk_head_room> raw{};
@@ -223,6 +204,8 @@ void find_units(int fd, contents& c) {
             at = search.next_after(at);
         }
     }
+    if (std::optional<chunk_entry> cut = cut_chunk_at(fd, c.end()); cut && cut->channels != 0)
+        c.chunks.push_back(std::move(*cut));
 }
 
 void mark_gaps(int fd, contents& c) {

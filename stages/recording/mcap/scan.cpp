@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 
@@ -121,6 +122,29 @@ bool is_known(const std::string& compression) {
     return compression.empty() || compression == "lz4" || compression == "zstd";
 }
 
+/// Removes the bytes after the last complete record.
+void cut_to_records(buffer& records) {
+    u64 at = 0;
+    while (is_within(at, head_bytes, records.size())) {
+        const u64 length = read_head(std::span(records).subspan(static_cast<std::size_t>(at))).length;
+        if (!is_within(at + head_bytes, length, records.size())) break;
+        at += head_bytes + length;
+    }
+    records.resize(static_cast<std::size_t>(at));
+}
+
+// Without its end a chunk has no checksum: the records' own lengths determine which of them are complete.
+void read_cut_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& records) {
+    const u64 size = size_of(fd), from = c.start + head_bytes + chunk_head_bytes + c.compression.size();
+    if (from >= size) throw format_error("it ends within the head of its last chunk");
+    compressed.resize(static_cast<std::size_t>(std::min(c.compressed, size - from)));
+    if (!read_at(fd, from, compressed)) throw format_error("it was truncated while it was read");
+    const u64 most = std::min(most_records, most_uncompressed(c.compression, compressed.size()));
+    records.resize(static_cast<std::size_t>(std::min(c.uncompressed, most)));
+    records.resize(decompress_beginning(c.compression, compressed, records));
+    cut_to_records(records);
+}
+
 }  // namespace
 
 u64 size_of(int fd) {
@@ -193,8 +217,50 @@ contents scan(int fd) {
     return c;
 }
 
+std::optional<chunk_entry> read_chunk_head(std::span<const std::byte> raw, u64 at) {
+    if (raw.size() < head_bytes + chunk_head_bytes) return {};
+    const head h = read_head(raw);
+    if (h.code != opcode::chunk) return {};
+    byte_reader r(raw.subspan(head_bytes));
+    chunk_entry c;
+    c.start = at;
+    c.length = add_sat(head_bytes, h.length);
+    c.first_ns = r.number<u64>();
+    c.last_ns = r.number<u64>();
+    c.uncompressed = r.number<u64>();
+    (void)r.number<u32>();
+    const u32 name = r.number<u32>();
+    if (name > longest_compression_name || r.rest().size() < name + sizeof(u64)) return {};
+    const auto text = r.raw(name);
+    c.compression.assign(reinterpret_cast<const char*>(text.data()), text.size());
+    c.compressed = r.number<u64>();
+    if (h.length != add_sat(chunk_head_bytes + name, c.compressed)) return {};
+    return c;
+}
+
+std::optional<chunk_entry> cut_chunk_at(int fd, u64 at) try {
+    std::array<std::byte, chunk_head_room> raw{};
+    const u64 size = size_of(fd);
+    if (at >= size) return {};
+    const auto there = std::span(raw).first(static_cast<std::size_t>(std::min<u64>(raw.size(), size - at)));
+    if (!read_at(fd, at, there)) return {};
+    std::optional<chunk_entry> c = read_chunk_head(there, at);
+    if (!c || is_within(at, c->length, size) || !is_known(c->compression)) return {};
+    c->is_cut = true;
+    c->whole = false;
+    buffer compressed, records;
+    read_chunk(fd, *c, compressed, records);
+    for (const message& m : read_messages(records))
+        if (m.channel - 1U < most_channels) c->channels |= bit_of(m.channel);
+    c->length = size - at;  // as far as it is there
+    return records.empty() ? std::nullopt : c;
+} catch (const format_error&) {
+    return {};
+}
+
 void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& records) {
     if (!c.damage.empty()) throw format_error(c.damage);
+    if (c.is_cut) return read_cut_chunk(fd, c, compressed, records);
     if (!is_known(c.compression))
         throw format_error(fmt::format("the chunk at {} has an unknown compression", c.start));
     const u64 head_of_chunk = head_bytes + chunk_head_bytes + c.compression.size();

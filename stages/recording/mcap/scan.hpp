@@ -1,6 +1,7 @@
 #pragma once
 // Reads the records of a file, and finds the units of a recording in it.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,8 +68,18 @@ struct contents {
 [[nodiscard]] contents read_front(int fd);
 /// The preamble and the units. Throws format_error.
 [[nodiscard]] contents scan(int fd);
-/// The records of a unit. Throws format_error if the unit's checksum is wrong, or if it is an entry with
-/// `damage`.
+/// Reads the head of a chunk from the bytes that begin at position `at`; chunk_entry::channels stays empty.
+/// Returns nothing if they are not the head of a chunk with consistent lengths. The chunk may be longer than
+/// the file.
+[[nodiscard]] std::optional<chunk_entry> read_chunk_head(std::span<const std::byte> raw, u64 at);
+/// Returns the chunk at `at` that the file's end cuts, with its complete messages' channels. Returns nothing
+/// if the file does not end within a chunk, or if no message in it is complete.
+[[nodiscard]] std::optional<chunk_entry> cut_chunk_at(int fd, u64 at);
+inline constexpr u64 longest_compression_name = 16;
+inline constexpr u64 chunk_head_room = head_bytes + chunk_head_bytes + longest_compression_name;
+
+/// The records of a unit; of a unit that is cut, those that are complete. Throws format_error if the unit's
+/// checksum is wrong, or if it is an entry with `damage`.
 void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& records);
 
 // Finds the units of a recording that has no summary, because its recorder was killed, or that contains

@@ -72,7 +72,7 @@ EXTRAS = {
     "stages/inference": RENDERER,
     "stages/compression": ["core"],
     "stages/video": LIBRARY + ["stages/sdk", "stages/media"],
-    "stages/recording": LIBRARY + ["kernels", "stages/sdk", "stages/compression"],
+    "stages/recording": LIBRARY + ["kernels", "picture", "stages/sdk", "stages/compression", "stages/display"],
     "stages/hosts/link": LIBRARY + ["hosts"],  # what two hosts say: no socket, no UCX
     "stages/hosts/ucx": LIBRARY,
     "stages/hosts": LIBRARY + ["hosts", "kernels", "stages/sdk", "stages/compression", "stages/hosts/link", "stages/hosts/ucx"],
