@@ -100,7 +100,7 @@ cmake -S blur -B blur/build -G Ninja >/tmp/cmake 2>&1 || {{ cat /tmp/cmake; exit
 cmake --build blur/build >/tmp/ninja 2>&1 || {{ cat /tmp/ninja; exit 1; }}
 ctest --test-dir blur/build --output-on-failure
 carousel run blur/blur.toml {SETTINGS} --out ''""")
-        self.root.shell("apt-get -q -y purge 'carousel*' python3-carousel && rm -r /srv/packages /srv/user", root=True)
+        self.root.shell("apt-get -q -y purge 'carousel*' python3-carousel 'gstreamer1.0-carousel*' && rm -r /srv/packages /srv/user", root=True)
         self.assertEqual(self.root.named_carousel(), self.before)
 
     def python_stage(self, carousel):
