@@ -127,7 +127,7 @@ TEST_CASE("a standby of a stage that was restarted or has failed takes over no s
         REQUIRE(r.request());
         standby_detached(*r.table, r.ours.get());
         ends[k](r);
-        CHECK_FALSE(take_detached(*r.table, r.place()));
+        REQUIRE_FALSE(take_detached(*r.table, r.place()));
         CHECK_FALSE(r.standby().standing_by);
     }
 }
