@@ -101,7 +101,9 @@ description encode::configure(const configuration& with) {
         planes_.push_back({p.name, p.bytes(), picture_bytes_});
         picture_bytes_ += p.bytes();
     }
-    return {};
+    description d;
+    d.forwards_frames = settings_.network;  // a receiver that ends the connection is not the fault of a frame
+    return d;
 }
 
 void encode::prepare(environment& env) {

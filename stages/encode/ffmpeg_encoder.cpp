@@ -63,12 +63,11 @@ public:
         const i64 time = packet.dts;
         bytes_.clear();
         begin_wait();
-        check(av_write_frame(writer_.get(), &packet), writing());
-        if ((format_.flags & AVFMT_ALLOW_FLUSH) != 0)
-            check(av_write_frame(writer_.get(), nullptr), writing());
+        written(av_write_frame(writer_.get(), &packet));
+        if ((format_.flags & AVFMT_ALLOW_FLUSH) != 0) written(av_write_frame(writer_.get(), nullptr));
         if (writer_->pb != nullptr) {
             avio_flush(writer_->pb);
-            check(writer_->pb->error, writing());
+            written(writer_->pb->error);
         }
         out.bytes = std::exchange(bytes_, {});
         stamp(out.bytes, frame_number, static_cast<u64>(time));
@@ -79,12 +78,17 @@ public:
         if (!with_.network || closed_) return;
         closed_ = true;
         begin_wait();
-        check(av_write_trailer(writer_.get()), writing());
+        written(av_write_trailer(writer_.get()));
     }
 
 private:
-    [[nodiscard]] std::string writing() const {
-        return with_.network ? fmt::format("writing to {}", with_.url) : "making a part of the output";
+    void written(int result) const {
+        if (result == AVERROR_EXIT)  // by the interrupt callback
+            throw output_error(
+                fmt::format("writing to {}: the receiver has taken nothing for {} s (key timeout_s)",
+                            with_.url, with_.timeout_s));
+        check(result,
+              with_.network ? fmt::format("writing to {}", with_.url) : "making a part of the output");
     }
 
     void stamp(std::vector<u8>& unit, u64 frame_number, u64 time) const {

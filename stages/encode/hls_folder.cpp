@@ -104,6 +104,8 @@ void hls_folder::begin(std::span<const u8> heading) {
 
 void hls_folder::write_heading(std::span<const u8> heading) {
     const std::string path = path_of(heading_);
+    std::error_code absent;
+    if (fs::file_size(path, absent) == heading.size() && !absent) return;  // also if the disk is full
     if (const int failed = write_output_file(path, {std::as_bytes(heading)}); failed != 0)
         fail("writing", path, failed);
 }

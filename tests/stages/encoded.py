@@ -45,13 +45,13 @@ def require(programs):
 
 
 class Run:
-    """One run with encoders after stage fragment: {name: settings in TOML}."""
+    """One run with encoders after stage `fragment` of a scene: {name: settings in TOML}."""
 
-    def __init__(self, programs, encoders, frames, size=(160, 90), fps=FPS, more=(), stdout=None):
+    def __init__(self, programs, encoders, frames, size=(160, 90), fps=FPS, more=(), stdout=None, scene=SCENE):
         self.folder = tempfile.mkdtemp(prefix="carousel-encoded-")
         self.programs, self.frames = programs, frames
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder, "CAROUSEL_LOG": "info"}
-        text = SCENE.format(width=size[0], height=size[1], fps=fps, frames=frames)
+        text = scene.format(width=size[0], height=size[1], fps=fps, frames=frames)
         for name, keys in encoders.items():
             text += f'[[stage]]\nname = "{name}"\nrun = "carousel-encode"\ninputs = ["fragment"]\n{keys}\n'
         with open(self.path("p.toml"), "w", encoding="utf-8") as f:

@@ -3,6 +3,7 @@ Usage: test_encode.py FOLDER_OF_PROGRAMS"""
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -29,6 +30,21 @@ class Encode(unittest.TestCase):
             self.assertEqual([x for x in lines if x.endswith(".m4s")], [f"x_{n:010}.m4s" for n in range(0, FRAMES, 30)])
             self.assertEqual((lines[0], lines[-1]), ("#EXTM3U", "#EXT-X-ENDLIST"))
             self.assertEqual([pts for pts, key in encoded.packets(playlist) if key], [n / encoded.FPS for n in range(0, FRAMES, 15)])
+
+    def test_frames_keep_the_irregular_times_of_their_video(self):
+        if not os.path.exists(os.path.join(PROGRAMS, "carousel-video")):
+            self.skipTest("this build has no carousel-video")
+        with tempfile.TemporaryDirectory(prefix="carousel-encoded-") as folder:
+            source = os.path.join(folder, "irregular.mkv")
+            subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=160x90:rate=30", "-vf", "select='not(eq(mod(n,7),3))'",
+                            "-fps_mode", "vfr", "-frames:v", "40", "-c:v", "ffv1", source], stdin=subprocess.DEVNULL, timeout=60, check=True)
+            scene = f'[pipeline]\nname = "encoded"\ndevice = "cpu"\n[[stage]]\nname = "fragment"\nrun = "carousel-video"\nurl = "{source}"\npixel_format = "nv12"\n'
+            with encoded.Run(PROGRAMS, {"encode": 'url = "x.mp4"\nfps = "frames"'}, 40, scene=scene) as run:
+                output = os.path.join(run.finish()["output_directory"], "x.mp4")
+                times = [[pts for pts, _ in encoded.packets(p)] for p in (source, output)]
+        self.assertEqual(len(times[1]), 40)
+        for a, b in zip(*times):
+            self.assertAlmostEqual(a, b, delta=0.0011)
 
     def refused(self, keys):
         with encoded.Run(PROGRAMS, {"encode": keys}, 1, more=("--out", "")) as run:

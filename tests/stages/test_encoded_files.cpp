@@ -2,8 +2,10 @@
 // their names, and the encoders' settings.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -181,6 +183,24 @@ TEST_CASE("an HLS folder is continued after the death of its writer, at any fram
                 CHECK(content(p.hls / name) == content(straight.hls / name));
         }
     }
+}
+
+TEST_CASE("a fragment without room in an HLS folder is written later, at its own place") {
+    place straight, p;
+    live a(straight), b(p);
+    a.up_to(11);
+    b.up_to(5);
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit small{content(p.hls / "x_0000000004.m4s").size() + 10, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    CHECK_THROWS_AS(b.up_to(6), output_error);
+    CHECK_THROWS_AS(b.up_to(6), output_error);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    b.up_to(11);
+    for (const std::string& name : scratch_folder::names_in(straight.hls))
+        CHECK(content(p.hls / name) == content(straight.hls / name));
 }
 
 TEST_CASE("a successor with another heading begins a segment of its own") {

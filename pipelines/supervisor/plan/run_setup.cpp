@@ -17,6 +17,7 @@
 #include "shm/control_block.hpp"
 #include "spec/fallback_check.hpp"
 #include "spec/pipeline_file.hpp"
+#include "spec/pipeline_keys.hpp"
 #include "spec/programs.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/guard_plan.hpp"
