@@ -15,9 +15,9 @@ seed = str(seeds.seed())
 print(f"seed {seed} (CAROUSEL_TEST_SEED repeats the plan)", flush=True)
 
 
-def chaos(*options, program="carousel", timeout=400, pipeline=None, **variables):
+def chaos(*options, program="carousel", timeout=400, pipeline=None, file="demo.toml", **variables):
     """(exit code, report, output)"""
-    what = [pipeline] if pipeline else [f"{PIPELINES}/demo.toml", *SMALL]
+    what = [pipeline] if pipeline else [f"{PIPELINES}/{file}", *SMALL]
     p = subprocess.run([f"{PROGRAMS}/{program}", "chaos", *what, "--seed", seed, "--json", *options],
                        env=environment | variables, capture_output=True, text=True, timeout=timeout)
     try: report = json.loads(p.stdout)
@@ -193,8 +193,13 @@ def many_faults_harm_no_frame():
     print(json.dumps({k: v["count"] for k, v in report["kinds"].items()}), f"{report['seconds']:.0f} s")
 
 
+def a_stage_that_remembers_makes_the_pictures_of_an_undisturbed_run():
+    code, report, output = chaos("--count", "150", "--rate", "0", "--faults", "kill,term,all,abort,exit,supervisor", file="history.toml")
+    check_passed(code, report, output, 150)
+
+
 if WHICH == "campaign":
-    tests = [many_faults_harm_no_frame, standbys_of_an_mps_domain_harm_no_frame]
+    tests = [many_faults_harm_no_frame, a_stage_that_remembers_makes_the_pictures_of_an_undisturbed_run, standbys_of_an_mps_domain_harm_no_frame]
 else:
     tests = [faults_of_every_kind_harm_no_frame, wild_writes_of_every_kind_harm_no_frame, a_fault_ends_every_stage_of_its_mps_domain, the_same_seed_hits_the_same_stages,
              a_supervisor_that_drops_frames_is_caught,

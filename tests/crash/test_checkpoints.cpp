@@ -391,6 +391,27 @@ TEST_CASE("without a checkpoint the states begin again, which the exit code and 
     }
 }
 
+TEST_CASE("a supervisor that takes over a run with fresh states still reports them") {
+    run_fixture run;
+    const std::string file = remembering(run, "twice", "supervisor_grace_s = 20\n");
+    run.start(file);
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    damage(run);
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    run.start(file);
+    REQUIRE(makes_progress(run));
+    run.signal(SIGINT);
+    CHECK(run.wait() == exit_code::state_lost);
+    INFO(run.log());
+    CHECK(run.report()["taken_over"] == 1);
+    REQUIRE(run.report()["state_lost_at"].size() == 1);
+    CHECK(run.report()["state_lost_at"][0].get<u64>() > 0);
+}
+
 TEST_CASE("a run that begins at a later frame without a checkpoint has lost its states") {
     run_fixture run;
     run.start(remembering(run, "later", ""), {"--frames", "150", "--first", "100"});
