@@ -185,8 +185,7 @@ TEST_CASE("a stage that dies before its last state is written is replaced, also 
 }
 
 // With checkpoints of at most eight frames no state is left out, because a sender may wait for each of them.
-TEST_CASE(
-    "a standby writes the last state of its predecessor, also if that becomes READY after the takeover") {
+TEST_CASE("a standby writes its predecessor's last state, also if that is not READY at the takeover") {
     run_fixture run;
     crash_plan plan(run.path("plan"));
     plan.add("middle", crash_point::job_committed, "kill",

@@ -161,7 +161,7 @@ TEST_CASE("a viewer is given the ring of states like any other ring") {
     end_intact(run, 0, remembers);
 }
 
-TEST_CASE("every, each third, the newest and a sampled state reach their readers whole, also after kills") {
+TEST_CASE("readers of every, each third, the newest and a sampled state get it whole despite kills") {
     const u64 seed = test_seed();
     CAPTURE(seed);
     run_fixture run;

@@ -297,8 +297,7 @@ TEST_CASE("a run whose frames another host sends continues from a checkpoint if 
     CHECK(explore_checkpoints(without).stuck);
 }
 
-TEST_CASE(
-    "a rebuild leaves the files of the states that it keeps, or the sender of the frames waits forever") {
+TEST_CASE("a rebuild leaves the files of states that it keeps, or the sender waits forever") {
     checkpoint_setup rebuilt{
         .frames = 7, .losses = 1, .link_keeps = 3, .waits_for_file = true, .rebuilds = 2};
     const checkpoint_result r = explore_checkpoints(rebuilt);

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -28,6 +30,11 @@ constexpr u64 disk_patience_ns = ns_per_ms;  // a disk that is not busy lists a 
 // of them until it has started its program.
 constexpr u64 dead_owner_timeout_ns = ns_per_s;
 constexpr u64 dead_writers_timeout_ns = 2 * ns_per_s;  // contexts on a GPU take most of a second
+
+u64 time_left(u64 until_ns) {
+    const u64 now = now_ns();
+    return until_ns - std::min(now, until_ns);
+}
 
 }  // namespace
 
@@ -118,7 +125,7 @@ bool checkpoint_store::begin(u64 first) {
 void checkpoint_store::begin_again(u64 first, const std::vector<u64>& done_below) {
     if (stages_.empty()) return;
     const std::string& folder = setup_->checkpoint_folder;
-    settle();
+    settle(now_ns() + disk_timeout_ns);
     block_first_ = first;
     list_is_due_ |= std::erase_if(numbers_, [&](u64 number) { return number > first; }) > 0;
     std::map<std::string, u64> kept_up_to;
@@ -206,10 +213,22 @@ void checkpoint_store::write_list(std::vector<u64> numbers) {
     });
 }
 
+// The thread has copies of all that it needs, and is detached: the supervisor can end although the disk
+// hangs.
 void checkpoint_store::begin_on_disk(std::function<disk_result()> task) {
-    on_disk_ = std::async(std::launch::async, std::move(task));
+    try {
+        std::packaged_task<disk_result()> work(std::move(task));
+        std::future<disk_result> result = work.get_future();
+        std::thread(std::move(work)).detach();
+        on_disk_ = std::move(result);
+    } catch (const std::system_error& e) {
+        throw output_error(fmt::format("no thread can be started for the checkpoints in {}: {}",
+                                       setup_->checkpoint_folder, e.what()));
+    }
     busy_since_ns_ = now_ns();
 }
+
+checkpoint_store::~checkpoint_store() { (void)is_done_within(disk_timeout_ns); }
 
 bool checkpoint_store::is_done_within(u64 ns) const {
     return !on_disk_.valid() || on_disk_.wait_for(std::chrono::nanoseconds(ns)) == std::future_status::ready;
@@ -220,19 +239,21 @@ std::string checkpoint_store::late_text() const {
                        setup_->checkpoint_folder, disk_timeout_ns / ns_per_s);
 }
 
-/// Waits for the task that has been begun, and takes its list. States that it has found are found again.
-void checkpoint_store::settle() {
-    if (!is_done_within(disk_timeout_ns)) throw output_error(late_text());
+/// Waits until `until_ns` for the task that has been begun, and takes its list. States that it has found are
+/// found again.
+void checkpoint_store::settle(u64 until_ns) {
+    if (!is_done_within(time_left(until_ns))) throw output_error(late_text());
     if (!on_disk_.valid()) return;
     if (const disk_result r = on_disk_.get(); r.is_list) (void)take_list(r);
 }
 
-/// Throws output_error if the disk takes too long. Then the task continues, and no other one begins before
-/// its end.
+/// Throws output_error if the disk takes too long, with the task before. Then this task continues, and no
+/// other one begins before its end.
 checkpoint_store::disk_result checkpoint_store::do_on_disk(std::function<disk_result()> task) {
-    settle();
+    const u64 until_ns = now_ns() + disk_timeout_ns;
+    settle(until_ns);
     begin_on_disk(std::move(task));
-    if (!is_done_within(disk_timeout_ns)) throw output_error(late_text());
+    if (!is_done_within(time_left(until_ns))) throw output_error(late_text());
     return on_disk_.get();
 }
 
@@ -318,7 +339,7 @@ bool checkpoint_store::lacks_state(const std::string& stage, u64 end) const {
 
 std::string checkpoint_store::complete_last(u64 end) {
     if (stages_.empty() || end <= first_) return "";
-    settle();
+    settle(now_ns() + disk_timeout_ns);
     if (is_kept(end)) return "";
     if (lacks_states(end))
         return fmt::format(
@@ -326,7 +347,7 @@ std::string checkpoint_store::complete_last(u64 end) {
             "earlier checkpoint, or with fresh states",
             end, setup_->checkpoint_folder);
     add(end);
-    settle();
+    settle(now_ns() + disk_timeout_ns);
     return is_kept(end) ? "" : fmt::format("the checkpoint for frame {} is not complete", end);
 }
 

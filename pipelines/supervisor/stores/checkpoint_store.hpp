@@ -40,6 +40,10 @@ struct run_setup;
 class checkpoint_store {
 public:
     explicit checkpoint_store(const run_setup& setup);
+    /// Waits for the disk for 10 s at most.
+    ~checkpoint_store();
+    checkpoint_store(const checkpoint_store&) = delete;
+    checkpoint_store& operator=(const checkpoint_store&) = delete;
 
     /// Called for a new run, before anything is allocated. Returns true if the states before `first` are
     /// those of a run without an interruption; if not, the checkpoints in the folder are removed. Throws
@@ -103,7 +107,7 @@ private:
     [[nodiscard]] std::string late_text() const;
     void add(u64 number);
     void write_list(std::vector<u64> numbers);
-    void settle();
+    void settle(u64 until_ns);
     [[nodiscard]] std::string take_list(const disk_result& r);
     [[nodiscard]] std::string take_result(u64 now, const std::function<u64()>& delivered_below);
     void complete(std::vector<u64> found, const std::function<u64()>& delivered_below);
@@ -118,8 +122,7 @@ private:
     bool is_continued_ = false;  ///< the states before first_ are those of a checkpoint
     bool list_is_due_ = false;   ///< the file has not numbers_
     bool failed_ = false;        ///< the last list could not be written, which has been logged
-    /// Valid from the start of a task until its result is taken; declared last, because its destructor waits
-    /// for the task.
+    /// Valid from the start of a task until its result is taken.
     std::future<disk_result> on_disk_;
 };
 

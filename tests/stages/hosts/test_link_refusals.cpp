@@ -67,7 +67,7 @@ TEST_CASE("a durable sender that heard less than another gets a successor beyond
     CHECK(why.find("end the receiving run, and start it with --first 0") != std::string::npos);
 }
 
-TEST_CASE("a durable sender that keeps fewer frames than a checkpoint of the receiver needs is refused") {
+TEST_CASE("a durable sender that keeps fewer frames than the receiver's checkpoints need is refused") {
     const token_file token("a secret that both sides know");
     hello needed = hello_of_test();
     needed.by_durable = 8;

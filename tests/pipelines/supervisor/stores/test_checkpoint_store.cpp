@@ -272,13 +272,14 @@ TEST_CASE(
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         stage.reset();
     });
-    checkpoint_store next(s.setup);
-    CHECK(next.begin(0));
+    {
+        checkpoint_store next(s.setup);
+        CHECK(next.begin(0));
+    }
     ends.join();
     const shm::unique_fd own(::open(s.setup.checkpoint_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     run::mark_writer(own.get());
-    next = checkpoint_store(s.setup);
-    CHECK(next.lock_again() == "");  // the stages are this run's own
+    CHECK(checkpoint_store(s.setup).lock_again() == "");  // the stages are this run's own
 }
 
 TEST_CASE("an adopting supervisor waits until the dead one's lock of the checkpoints is released") {
