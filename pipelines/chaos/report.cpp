@@ -68,6 +68,12 @@ std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all)
     return out;
 }
 
+/// True if stages have moved between devices, which ends every process ("restarted").
+bool has_moves(const outcome& o) {
+    const json moved = o.report.is_object() ? o.report.value("fallback", json()) : json();
+    return moved.is_object() && !moved.value("changes", json::array()).empty();
+}
+
 struct joined {
     std::map<fault, account> kinds;
     std::vector<recovery> untouched;  ///< deaths that chaos did not cause
@@ -96,12 +102,14 @@ joined join(const outcome& o) {
         a.pause.push_back(longest_pause_ms(o.pauses, d.stage, d.time_ns, std::max(over, d.time_ns)));
     }
     const std::set<u64> ends = ends_by_faults(o, all);
+    const bool moves = has_moves(o);
     for (std::size_t k = 0; k < all.size(); ++k) {
         const bool ours = taken[k] || std::any_of(o.faults.begin(), o.faults.end(),
                                                   [&](const done& d) { return d.pid == all[k].pid; });
         // The supervisor reports whether the fault was shared.
         const bool shared = all[k].shared && ends.contains(all[k].domain_end);
-        if (!ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns)
+        const bool moved = moves && all[k].how == "restarted";
+        if (!ours && !shared && !moved && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns)
             out.untouched.push_back(all[k]);
     }
     return out;
@@ -271,6 +279,7 @@ json make_report(const settings& s, const outcome& o) {
              {"stalls", of_run("stalls")},
              {"damaged", of_run("damaged")},
              {"mps", of_run("mps")},
+             {"fallback", of_run("fallback")},
              {"untouched_deaths", j.untouched.size()},
              {"untouched", recoveries_json(j.untouched)},
              {"image_hash", of_run("image_hash")},

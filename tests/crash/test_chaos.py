@@ -104,6 +104,14 @@ def standbys_of_an_mps_domain_harm_no_frame():
     print(json.dumps({k: report["kinds"][k]["takeover_ms"] for k in report["kinds"]}), report["standby_missed"], flush=True)
 
 
+def lost_gpus_harm_no_frame():
+    """The GPU is simulated. A run whose stages have left it returns to it after a second."""
+    code, report, output = chaos("--count", "40", "--rate", "2", "--faults", "gpu-lost,gpu-fault,kill,supervisor", "--device", "cuda:0", "--set",
+                               "fallback=cpu", "--set", "fallback_after=2", timeout=300, CAROUSEL_TEST_GPU_ON_CPU="1")
+    check_passed(code, report, output, 40)
+    assert report["fallback"]["fallbacks"] > 5 and report["fallback"]["returns"] > 5, output
+
+
 def the_same_seed_hits_the_same_stages():
     plans = []
     for attempt in "ab":
@@ -199,7 +207,8 @@ def a_stage_that_remembers_makes_the_pictures_of_an_undisturbed_run():
 
 
 if WHICH == "campaign":
-    tests = [many_faults_harm_no_frame, a_stage_that_remembers_makes_the_pictures_of_an_undisturbed_run, standbys_of_an_mps_domain_harm_no_frame]
+    tests = [many_faults_harm_no_frame, a_stage_that_remembers_makes_the_pictures_of_an_undisturbed_run, standbys_of_an_mps_domain_harm_no_frame,
+             lost_gpus_harm_no_frame]
 else:
     tests = [faults_of_every_kind_harm_no_frame, wild_writes_of_every_kind_harm_no_frame, a_fault_ends_every_stage_of_its_mps_domain, the_same_seed_hits_the_same_stages,
              a_supervisor_that_drops_frames_is_caught,
