@@ -120,7 +120,7 @@ class Python(unittest.TestCase):
         file = os.path.join(self.folder.name, "in_place.py")
         for asks in (True, False):
             with open(file, "w", encoding="utf-8") as out:
-                out.write(f"import carousel, numpy\n@carousel.stage(output=carousel.like(0), writable_inputs={asks})\n"
+                out.write(f"import carousel, numpy\n@carousel.stage(output=carousel.like(0), writable_inputs={asks}, bit_equal={asks})\n"
                           "def in_place(frame, color, out):\n"
                           f"    assert color.readonly != {asks} and numpy.asarray(color).flags.writeable == {asks}\n"
                           f"    if {asks}: numpy.asarray(color)[:] += 1\n"
@@ -130,6 +130,8 @@ class Python(unittest.TestCase):
                                      stage("eater", "eater.py", ["in_place"]))
             plan = subprocess.run([os.path.join(BUILD, "carousel"), "run", pipeline.file, "--dry-run"], capture_output=True, text=True)
             self.assertEqual("in_place could write to ring source" in " ".join(plan.stdout.split()), asks, plan.stdout + plan.stderr)
+            checked = subprocess.run([os.path.join(BUILD, "carousel"), "validate", pipeline.file, "--json"], capture_output=True, text=True)
+            self.assertEqual(json.loads(checked.stdout)["stages"][1]["bit_equal"], asks, checked.stderr)
             run = pipeline.start(frames=50)
             report = self.end(run)
             self.assertEqual([report["frames"], report["restarts"]], [50, 0], run.log_text(40))
