@@ -24,7 +24,8 @@ std::string shown_text(const run::ps_answer& ps) {
     std::string text = t.text();
     if (!ps.pipeline.fallback) return text + "no stage can leave its GPU (see the key `fallback`)\n";
     const run::ps_fallback& f = *ps.pipeline.fallback;
-    if (f.stages.empty()) return text + fmt::format("moved to the CPU {} times\n", f.fallbacks);
+    if (f.stages.empty())
+        return text + fmt::format("every stage is on its device; moves to the CPU: {}\n", f.fallbacks);
     return text + printable(run::describe(f)) + "\n";
 }
 

@@ -46,6 +46,12 @@ void check_fallback(const pipeline& p, const std::vector<stage_description>& all
                    fmt::format("fallback: stage \"{}\" is a port, and its program can't be moved to the CPU: "
                                "set device = \"cpu\" for it",
                                s.name));
+        if (d.state && p.checkpoint_every == 0 && !p.allow_state_loss && !p.fallback_inexact)
+            refuse(place_of_key(p, s),
+                   fmt::format(
+                       "fallback: stage \"{}\" has a state, and without checkpoints it begins again when "
+                       "stages move: set checkpoint_every, or allow_state_loss = true",
+                       s.name));
         if (!may_leave_gpu(p, s) || d.device == runs_on::cpu) continue;
         if (d.device == runs_on::cuda)
             refuse(place_of_key(p, s),

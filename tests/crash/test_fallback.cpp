@@ -196,6 +196,11 @@ TEST_CASE("validate refuses a fallback of stages that can't run on the CPU with 
         validated(gpu_pipeline("checked", as_run + "fallback_inexact = true\n", inexact), exit_code::ok),
         contains("fallback: numbers, middle, sink move to the CPU if the GPU fails; inexact: numbers"));
     CHECK_THAT(validated(number_pipeline("checked", "", as_run), exit_code::ok), !contains("fallback:"));
+    const std::string state = "state = true\n", kept = "checkpoint_every = 20\n";
+    CHECK_THAT(validated(gpu_pipeline("checked", as_run, state), exit_code::usage),
+               contains("has a state") && contains("set checkpoint_every"));
+    CHECK_THAT(validated(gpu_pipeline("checked", as_run + kept, state), exit_code::ok),
+               contains("fallback:"));
     run_fixture run;
     run.start(run.pipeline("without", number_pipeline("without", patient_keys)));
     REQUIRE(run.wait_running());

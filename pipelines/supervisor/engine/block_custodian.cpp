@@ -130,8 +130,9 @@ void block_custodian::replace_crowded_rings() {
     }
 }
 
-void block_custodian::note_renewed(const std::vector<bool>& renewed) {
-    renewed_ = renewed;
+void block_custodian::mark_replaced(const std::vector<bool>& renewed) {
+    renewed_.resize(std::max(renewed_.size(), renewed.size()), false);
+    for (std::size_t k = 0; k < renewed.size(); ++k) renewed_[k] = renewed_[k] || renewed[k];
     replaced_.resize(std::max(replaced_.size(), renewed.size()), false);
     for (std::size_t k = 0; k < renewed.size(); ++k) replaced_[k] = replaced_[k] || renewed[k];
 }

@@ -153,7 +153,7 @@ public:
     void replace_crowded_rings();
     /// To be called between replace_crowded_rings() and make(): by link, the rings whose memory was replaced
     /// and proves nothing.
-    void note_renewed(const std::vector<bool>& renewed);
+    void mark_replaced(const std::vector<bool>& renewed);
     using status_words = std::vector<std::vector<device::status_word>>;  ///< by link and slot
     /// `gpu_helpers`: folder of carousel-alloc, which reads memory on GPUs; "": that memory proves nothing.
     [[nodiscard]] status_words read_status_words(const std::string& gpu_helpers) const;

@@ -53,6 +53,7 @@ device_switch::device_switch(process_table& seats, memory_store& memory, block_c
 
 void device_switch::set_target(device_target target, bool fresh) {
     target_ = std::move(target);
+    seats_->may_leave_gpu = target_.setup != nullptr;
     if (fresh)
         facts_->fallback = target_.begins_with;
     else if (facts_->fallback.probe.is_null())  // the dead supervisor has not saved it
@@ -85,12 +86,21 @@ void device_switch::watch(u64 now, bool may_act) {
         if (!facts_->fallback.last.empty()) facts_->fallback.last.back().next_frame_ns = now;
     }
     if (target_.setup == nullptr) return seats_->gpu_errors.clear();
+    for (auto& s : seats_->seats) {
+        for (auto& p : s->gone) {
+            if (!p->on_gpu || p->ended || p->stuck || !p->kill_sent || p->seen_dead_ns == 0 ||
+                now < p->seen_dead_ns + gpu_exit_timeout_ns)
+                continue;
+            p->stuck = true;
+            seats_->gpu_errors.push_back({s->stage, gpu_error_kind::lost, now, p->mps.generation});
+        }
+    }
     for (const gpu_error& e : std::exchange(seats_->gpu_errors, {})) errors_.add(e);
     if (!may_act || !phase_->is_open()) return;
     if (const fallback_decision d = errors_.judge(rule(), now); !d.stages.empty()) leave(d);
 }
 
-bool device_switch::rescues_failure() {
+bool device_switch::moves_instead_of_failing() {
     if (target_.setup == nullptr || !seats_->failure || !phase_->is_open()) return false;
     for (const gpu_error& e : std::exchange(seats_->gpu_errors, {})) errors_.add(e);
     for (const auto& s : seats_->seats) {
@@ -173,7 +183,6 @@ run::verdict device_switch::carry_out(const run::device_request& r) {
         next.stages.insert(next.stages.end(), moved.begin(), moved.end());
         ++next.fallbacks;
         next.why = "requested";
-        seats_->device_failed = true;  // the user may know that it has
     } else {
         std::erase_if(next.stages, [&](const std::string& name) {
             return std::find(moved.begin(), moved.end(), name) != moved.end();
@@ -182,6 +191,8 @@ run::verdict device_switch::carry_out(const run::device_request& r) {
         ++next.returns;
         next.why = next.stages.empty() ? "" : next.why;
     }
+    (void)target_.plan(next);        // refuses what can't be planned, before any process ends
+    seats_->device_failed = to_cpu;  // the user may know that it has
     const std::string text = fmt::format("{} move{} to {}", fmt::join(moved, ", "),
                                          moved.size() == 1 ? "s" : "", to_cpu ? "the CPU" : r.device);
     begin(std::move(next), moved, r.device, fmt::format("`carousel device`: {}", text), now_ns());
@@ -202,24 +213,44 @@ std::optional<run::ps_fallback> device_switch::shown(u64 now) const {
 void device_switch::apply() {
     if (!next_) return;
     run_setup& s = *target_.setup;
-    const ring::plan before = guarded_plan_of(s);
-    const run_setup planned = target_.plan(*next_);
-    next_->depths = depths_json(planned);
-    const bool other_gpus = next_->probe != facts_->fallback.probe;
-    adopt_places(s, planned);
+    if (!block_plan_) block_plan_ = guarded_plan_of(s);
+    std::optional<run_setup> planned;
+    try {
+        planned = target_.plan(*next_);
+    } catch (const error& e) {
+        seats_->log_line(fmt::format("the stages stay where they are: {}", e.what()));
+        return next_.reset();
+    }
+    next_->depths = depths_json(*planned);
+    const bool other_gpus = !same_gpus(next_->probe, facts_->fallback.probe);
+    copy_device_plan(s, *planned);
     facts_->fallback = *std::exchange(next_, std::nullopt);
     save_state_();
-    if (other_gpus) target_.keep_identity(facts_->fallback);
+    if (other_gpus) {
+        try {
+            target_.keep_identity(facts_->fallback);
+        } catch (const error& e) {  // costs an adoption of the run, and not the run
+            seats_->log_line(fmt::format("the run's GPUs are not saved: {}", e.what()));
+        }
+    }
     crash_here(crash_point::devices_chosen);
     // a standby that a rebuild keeps has the other device open
     for (auto& each : seats_->seats) end_standby(*each);
-    // Device work of a process that has not ended can write into all memory that it has mapped.
-    const bool all_ended = abandon_unended(*seats_);
-    const std::vector<bool> same = equal_rings(before, guarded_plan_of(s), s.rings());
-    block_->note_renewed(memory_->replan(plan_memory(s), all_ended ? same : std::vector<bool>()));
+    // Device work of a process that has not ended can write into all memory that it has mapped. That of a
+    // client of an MPS domain may run until its server has ended.
+    const bool all_ended = !has_unended(*seats_) && seats_->domain == nullptr;
+    abandon_unended(*seats_);
+    const std::vector<bool> same = equal_rings(*block_plan_, guarded_plan_of(s), s.rings());
+    block_->mark_replaced(memory_->replan(plan_memory(s), all_ended ? same : std::vector<bool>()));
+    moved_ = true;
 }
 
-bool device_switch::escapes(const std::string& why) {
+void device_switch::replace_memory() {
+    abandon_unended(*seats_);
+    block_->mark_replaced(memory_->replan(plan_memory(*seats_->setup), {}));
+}
+
+bool device_switch::fall_back(const std::string& why) {
     if (target_.setup == nullptr) return false;
     const fallback_rule may = rule();
     fallback_state next = facts_->fallback;
@@ -235,11 +266,13 @@ bool device_switch::escapes(const std::string& why) {
     seats_->log_line(fmt::format("{}: {} continue{} on the CPU", why, fmt::join(moved, ", "),
                                  moved.size() == 1 ? "s" : ""));
     apply();
-    return true;
+    return moved_;
 }
 
 void device_switch::done(u64 first) {
     seats_->device_failed = false;
+    block_plan_.reset();
+    if (!std::exchange(moved_, false)) return;
     if (facts_->fallback.last.empty() || facts_->fallback.last.back().next_frame_ns != 0) return;
     facts_->fallback.last.back().frame = first;
     delivered_at_ = delivered(*seats_->setup, block_->block());

@@ -23,6 +23,7 @@
 
 #include "control/ps_message.hpp"
 #include "control/request_message.hpp"
+#include "ring/topology.hpp"
 #include "supervisor/plan/device_fallback.hpp"
 #include "supervisor/policy/fallback_policy.hpp"
 
@@ -55,7 +56,7 @@ public:
     /// Called after each round of the loop. `may_act`: the run is not being taken over.
     void watch(u64 now, bool may_act);
     /// To be called if a stage has failed for good. Returns true if stages move to the CPU because of that.
-    [[nodiscard]] bool rescues_failure();
+    [[nodiscard]] bool moves_instead_of_failing();
     /// Handles `carousel device`.
     [[nodiscard]] run::verdict carry_out(const run::device_request& r);
     /// For `ps`; none: no stage can move.
@@ -67,9 +68,13 @@ public:
     /// To be called when every process has ended or is abandoned: plans again. Blocks keep their memory if
     /// nothing about them changes; the others have none. Throws carousel::error.
     void apply();
-    /// To be called if memory can't be allocated. Returns true if all stages that may have moved to the CPU
-    /// instead; then apply() was called.
-    [[nodiscard]] bool escapes(const std::string& why);
+    /// Gives a rebuild that moves no stage other memory, because processes have not ended.
+    void replace_memory();
+    /// To be called if memory can't be allocated, or processes do not end. Returns true if all stages that
+    /// may have moved to the CPU instead; then apply() was called.
+    [[nodiscard]] bool fall_back(const std::string& why);
+    /// True if the rebuild in progress has moved stages.
+    [[nodiscard]] bool has_moved() const noexcept { return moved_; }
     /// To be called when the new block is in use. `first`: the frame at which the run continues.
     void done(u64 first);
 
@@ -91,8 +96,10 @@ private:
     std::function<void()> save_state_;
     device_target target_;
     gpu_error_log errors_;
-    std::optional<fallback_state> next_;  ///< the devices of the rebuild in progress
-    std::optional<u64> delivered_at_;     ///< frames delivered when the last move was done; none: it is timed
+    std::optional<fallback_state> next_;    ///< the devices of the rebuild in progress
+    std::optional<ring::plan> block_plan_;  ///< the plan of the block that the present rebuild replaces
+    bool moved_ = false;                    ///< the present rebuild has moved stages
+    std::optional<u64> delivered_at_;  ///< frames delivered when the last move was done; none: it is timed
 };
 
 }  // namespace carousel::supervisor

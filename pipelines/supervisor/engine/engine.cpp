@@ -254,7 +254,8 @@ void engine::check_end(u64 now) {
         return rebuild_.finish();
     }
     if (seats_.failure && !phase_.is(phase::ending)) {
-        if (!takeover_.is_in_progress() && (rebuild_.failed_by_damage() || devices_.rescues_failure()))
+        if (!takeover_.is_in_progress() &&
+            (rebuild_.failed_by_damage() || devices_.moves_instead_of_failing()))
             return;
         phase_.end_now("");
     }

@@ -218,7 +218,7 @@ void begin_on_cpu(const pipeline& p, machine_offer& machine, fallback_state& dev
     devices.why = machine.why_none.empty() ? "the machine lacks the GPU" : machine.why_none;
     devices.since_ns = now_ns();
     ++devices.fallbacks;
-    devices.last.push_back({devices.stages, "cpu", devices.why, devices.since_ns, 0, devices.since_ns});
+    devices.last.push_back({devices.stages, "cpu", devices.why, devices.since_ns, 0, 0});
     machine = with_wanted_gpus(std::move(machine), p);
     out.line(fmt::format("{}: {} begin{} on the CPU", devices.why, fmt::join(devices.stages, ", "),
                          devices.stages.size() == 1 ? "s" : ""));
@@ -401,12 +401,22 @@ int run_once(const pipeline& given, const run_options& given_options, variables&
         if (!devices.stages.empty()) devices.depths = depths_json(s);
         devices.probe = to_json(machine);
         const auto plan_for = [&](const fallback_state& with) {
-            return setup_from(p, o, read_probe(with.probe.dump()), with.stages);
+            machine_offer offer = read_probe(with.probe.dump());
+            if (!with.stages.empty()) offer = with_wanted_gpus(std::move(offer), p);
+            return setup_from(p, o, offer, with.stages);
         };
+        // A reload may have changed other keys of the identity since.
         const auto keep_identity = [&, plan_for](const fallback_state& with) {
             fallback_state configured = with;
             configured.stages.clear();
-            write_identity(s.directory, identity_of(plan_for(configured)), s, source_of(p));
+            auto kept = read_identity(s.directory);
+            if (!kept) throw shm_error(s.directory + "/pipeline.json can't be read");
+            const nlohmann::json now = identity_of(plan_for(configured));
+            for (std::size_t k = 0; k < now["stages"].size() && k < kept->identity["stages"].size(); ++k)
+                for (const char* key : {"device", "uuid", "uuids", "memory"})
+                    if (now["stages"][k].contains(key))
+                        kept->identity["stages"][k][key] = now["stages"][k][key];
+            write_identity(s.directory, kept->identity, s, kept->source);
         };
         e.set_devices({&s, plan_for, keep_identity, devices});
     }

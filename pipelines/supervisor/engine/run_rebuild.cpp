@@ -22,6 +22,7 @@
 #include "supervisor/engine/report.hpp"
 #include "supervisor/engine/run_facts.hpp"
 #include "supervisor/engine/run_phase.hpp"
+#include "supervisor/processes/abandoned_processes.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/seat_commands.hpp"
@@ -405,14 +406,22 @@ void run_rebuild::begin(const std::string& why) {
     crash_here(crash_point::rebuild_begun);
 }
 
-void run_rebuild::remake_memory() {
-    if (devices_ != nullptr) devices_->apply();
+bool run_rebuild::remake_memory() {
+    if (devices_ == nullptr) {
+        memory_->remake(helpers_);
+        return false;
+    }
+    const bool unended = has_unended(*seats_);
+    if (!devices_->is_due() && unended) (void)devices_->fall_back("processes on the GPU do not end");
+    devices_->apply();
+    if (unended && !devices_->has_moved()) devices_->replace_memory();
     try {
         memory_->remake(helpers_);
     } catch (const device_error& e) {
-        if (devices_ == nullptr || !devices_->escapes(e.what())) throw;
+        if (!devices_->fall_back(e.what())) throw;
         memory_->remake(helpers_);
     }
+    return devices_->has_moved();
 }
 
 void run_rebuild::finish() {
@@ -431,8 +440,7 @@ void run_rebuild::finish() {
         u64 first = untrusted_ ? first_trusted() : first_to_deliver();
         const u64 uncertain_from = untrusted_ ? first_uncertain() : telemetry::no_frame;
         block_->replace_crowded_rings();
-        moved = devices_ != nullptr && devices_->is_due();
-        remake_memory();
+        moved = remake_memory();
         crash_here(crash_point::memory_remade);
         // Frames of a damaged block may be wrong although each of them is proved, so they are made again if
         // that is possible. For a stage with a state it takes a checkpoint, because earlier states have left

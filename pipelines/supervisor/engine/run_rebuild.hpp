@@ -82,7 +82,7 @@ private:
     [[nodiscard]] u64 position_of(u32 stage, u64 first) const;
     [[nodiscard]] u64 recorded_below(u32 stage, u64 first) const;
     void truncate_ledgers(u64 first, const std::vector<u64>& done_below);
-    void remake_memory();
+    [[nodiscard]] bool remake_memory();
     void note_written_frames() noexcept;
     void report_kept(const ring::kept_frames& kept);
 

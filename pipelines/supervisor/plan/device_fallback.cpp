@@ -38,6 +38,14 @@ fallback_state saved_fallback(const std::string& directory) {
     return out;
 }
 
+bool same_gpus(nlohmann::json a, nlohmann::json b) {
+    for (nlohmann::json* each : {&a, &b})
+        if (each->is_object() && each->contains("devices"))
+            for (nlohmann::json& d : (*each)["devices"])
+                if (d.is_object()) d.erase("free_bytes");
+    return a == b;
+}
+
 machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
     for (const stage_spec& s : p.stages) {
         for (const std::string& device : devices_of(s)) {
@@ -101,7 +109,7 @@ std::string moves_text(const fallback_state& f) {
                        f.returns == 0 ? "never" : times(f.returns));
 }
 
-void adopt_places(run_setup& running, const run_setup& next) {
+void copy_device_plan(run_setup& running, const run_setup& next) {
     for (std::size_t k = 0; k < running.stages.size(); ++k) {
         stage_setup& to = running.stages[k];
         const stage_setup& from = next.stages[k];
@@ -114,7 +122,7 @@ void adopt_places(run_setup& running, const run_setup& next) {
         to.mps = from.mps;
         to.one_server = from.one_server;
         to.lanes = from.lanes;
-        to.spec.standby = from.spec.standby;
+        if (to.spec.standby_auto) to.spec.standby = from.spec.standby;
         for (u32 o = 0; o <= to.more.size(); ++o) {
             to.ring(o).window = from.ring(o).window;
             to.ring(o).memory = from.ring(o).memory;

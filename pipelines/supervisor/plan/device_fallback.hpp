@@ -46,6 +46,8 @@ BOOST_DESCRIBE_STRUCT(fallback_state, (), (stages, why, since_ns, fallbacks, ret
 /// The state that a dead supervisor has saved in that runtime directory; a default one if there is none.
 [[nodiscard]] fallback_state saved_fallback(const std::string& directory);
 
+/// True if two outputs of carousel-probe describe the same GPUs, whatever memory is free on them.
+[[nodiscard]] bool same_gpus(nlohmann::json a, nlohmann::json b);
 /// The offer with a placeholder for each GPU that the file names and that the machine lacks.
 [[nodiscard]] machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p);
 /// The names of the stages whose GPU the machine lacks and that may run on the CPU instead; empty if another
@@ -60,6 +62,6 @@ BOOST_DESCRIBE_STRUCT(fallback_state, (), (stages, why, since_ns, fallbacks, ret
 [[nodiscard]] std::string moves_text(const fallback_state& f);
 
 /// Gives the running setup the devices and everything that follows from them: memory kinds, depths, standbys.
-void adopt_places(run_setup& running, const run_setup& next);
+void copy_device_plan(run_setup& running, const run_setup& next);
 
 }  // namespace carousel::supervisor

@@ -43,7 +43,7 @@ struct fallback_decision {
 
 class gpu_error_log {
 public:
-    /// Adds an error. Errors of one fault of an MPS domain count once.
+    /// Adds an error. For the run, one fault of an MPS domain counts once; for a stage, one that it has seen.
     void add(const gpu_error& e);
     /// The decision at `now`; if stages move, the errors are forgotten.
     [[nodiscard]] fallback_decision judge(const fallback_rule& rule, u64 now);

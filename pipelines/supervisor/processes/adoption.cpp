@@ -87,6 +87,7 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         p->how.restart_requested = r.restart_requested;
         p->how.deadline = r.deadline;
         p->mps.with_domain = r.with_domain;
+        p->on_gpu = r.on_gpu;
     }
     if (p->pid != 0 && !p->by_hand) p->mps.generation = adopted_generation(t, s, p->incarnation, remembered);
     p->mps.terminated = is_fenced(*p);  // a client that is fenced has no device work left

@@ -41,7 +41,7 @@ process_table::process_table(const run_setup& s, event_loop& l, console& console
 }
 
 process_table::~process_table() {
-    for (const shm::unique_fd& each : unreaped) loop->forget(each.get());
+    for (const shm::unique_fd& each : abandoned_pidfds) loop->forget(each.get());
     for (auto& s : seats) {
         if (s->now) s->gone.push_back(std::move(s->now));
         if (s->standby) s->gone.push_back(std::move(s->standby));
@@ -106,7 +106,8 @@ void process_table::fail(const std::string& label, const std::string& what, int 
 
 bool process_table::all_gone() const noexcept {
     return holders_gone() && std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
-               return !s->standby || (paused && !ending && s->standby->has_detached);
+               return !s->standby || (paused && !ending && s->standby->has_detached) ||
+                      may_be_abandoned(*this, *s->standby);
            });
 }
 
@@ -118,7 +119,7 @@ bool process_table::holders_gone() const noexcept {
     return std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
         return (!s->now || exits_by_itself(*s->now)) &&
                std::all_of(s->gone.begin(), s->gone.end(), [&](const auto& p) {
-                   return exits_by_itself(*p) || may_be_abandoned(*this, *s, *p) ||
+                   return exits_by_itself(*p) || may_be_abandoned(*this, *p) ||
                           (p->ended && !p->tool_pidfd && (!paused || fence_is_known(*this, *p)));
                });
     });
@@ -193,11 +194,11 @@ json last_of(const std::vector<T>& all, std::size_t most) {
 }
 
 process_record record_of(const process& p) {
-    return {
-        p.incarnation.entry,     p.incarnation.epoch, p.pid,           p.start_time,      p.spawned_ns,
-        p.signalled_ns,          p.seen_dead_ns,      p.user_signal,   p.by_hand,         p.tool,
-        p.by_supervisor,         p.counted,           p.judged,        p.cpu_counted,     p.how.outside,
-        p.how.restart_requested, p.how.deadline,      p.how.was_ready, p.mps.with_domain, p.mps.generation};
+    return {p.incarnation.entry,     p.incarnation.epoch, p.pid,           p.start_time,      p.spawned_ns,
+            p.signalled_ns,          p.seen_dead_ns,      p.user_signal,   p.by_hand,         p.tool,
+            p.by_supervisor,         p.counted,           p.judged,        p.cpu_counted,     p.how.outside,
+            p.how.restart_requested, p.how.deadline,      p.how.was_ready, p.mps.with_domain, p.on_gpu,
+            p.mps.generation};
 }
 
 json seat_json(const seat& s) {

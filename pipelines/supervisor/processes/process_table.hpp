@@ -71,6 +71,8 @@ struct process {
     i32 group = 0;              ///< the process group created for the process; 0: none
     int connection = -1;        ///< the process's liveness socket, owned by the engine
     bool by_hand = false, tool = false;
+    bool stuck = false;         ///< its GPU has kept it from ending, which is counted as a GPU error
+    bool on_gpu = false;        ///< it was started on a GPU, also if its stage is on the CPU by now
     u32 debuggers = 0;          ///< number of `carousel debug` commands (debug_leases.hpp)
     bool port = false;          ///< an external program (port_seats.hpp): never signalled
     bool elsewhere = false;     ///< the pid is one of another pid namespace: it is only displayed
@@ -271,12 +273,14 @@ struct process_table {
     fault_row faults;        ///< counts the domain's faults
     mps_trial trial;         ///< finds the stage that causes the domain's faults
     std::vector<gpu_error> gpu_errors;  ///< of processes that have died since device_switch::watch()
-    /// while paused: the stages leave a GPU that has failed, so processes on it may never end
+    bool may_leave_gpu = false;         ///< stages of the run can move to the CPU
+    /// while paused: the stages leave a GPU that is known to have failed
     bool device_failed = false;
-    std::vector<shm::unique_fd> unreaped;  ///< pidfds (abandoned_processes.hpp)
-    bool ending = false;                   ///< the run ends: no process is started any more
-    bool paused = false;                   ///< memory and words are being rebuilt
-    bool words_intact = true;              ///< while paused: no damage of the block's words is known
+    std::vector<shm::unique_fd> abandoned_pidfds;  ///< pidfds (abandoned_processes.hpp)
+    bool ending = false;                           ///< the run ends: no process is started any more
+    bool paused = false;                           ///< memory and words are being rebuilt
+    bool words_intact = true;                      ///< while paused: no damage of the block's words is known
+    u64 paused_ns = 0;                             ///< when the pause began
     u64 holders_gone_ns = 0;  ///< while paused: since when no process is left except standbys; 0: one is
     /// descriptor of the control block, sent to programs that cannot open the block by name
     int block_fd = -1;
@@ -303,6 +307,7 @@ struct process_record {
     bool cpu_counted = false;
     bool outside = false, restart_requested = false, deadline = false, was_ready = false;
     bool with_domain = false;
+    bool on_gpu = false;
     /// generation of the MPS domain; none: the file has no such value
     u32 domain = shm::none;
     static constexpr field_rules rules{.missing_is_default = true};
@@ -310,7 +315,7 @@ struct process_record {
 BOOST_DESCRIBE_STRUCT(process_record, (),
                       (entry, epoch, pid, start_time, spawned_ns, signalled_ns, seen_dead_ns, user_signal,
                        by_hand, tool, by_supervisor, counted, judged, cpu_counted, outside, restart_requested,
-                       deadline, was_ready, with_domain, domain))
+                       deadline, was_ready, with_domain, on_gpu, domain))
 using process_records = std::vector<std::vector<process_record>>;  ///< by seat
 
 /// Returns the CPU time that the process has reported at its last heartbeat; 0 if it is already in

@@ -125,8 +125,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         return;
     }
     update_trial(t, s, p);
-    if (const gpu_error_kind kind = gpu_error_of(p.how);
-        kind != gpu_error_kind::none && !t.paused && !t.ending)
+    if (const gpu_error_kind kind = gpu_error_of(p.how); kind != gpu_error_kind::none && !t.ending)
         t.gpu_errors.push_back({s.stage, kind, p.seen_dead_ns, p.mps.generation});
     // a port has no restart delay, so the next program may attach at once
     const seat_event e = p.port && !p.how.through ? seat_event::died_outside

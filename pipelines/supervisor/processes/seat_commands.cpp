@@ -231,6 +231,7 @@ void pause_all(process_table& t, bool words_intact, bool keep_standbys) {
     t.paused = true;
     t.words_intact = words_intact;
     t.holders_gone_ns = 0;
+    t.paused_ns = now_ns();
     std::vector<bool> paused;  // the pause is saved, because it lasts until the user ends it
     for (const auto& s : t.seats) paused.push_back(s->machine.paused());
     resume_paused(t);

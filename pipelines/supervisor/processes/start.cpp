@@ -52,6 +52,7 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
     if (p.mps.generation != 0)
         for (std::string& word : t.domain->client_environment(p.mps.generation))
             r.environment.push_back(std::move(word));
+    p.on_gpu = is_gpu(st.device_of(s.instance));
     p.tool = !st.spec.prefix.empty();
     r.interactive = p.tool && isatty(STDIN_FILENO) != 0;
     shm::unique_fd output;

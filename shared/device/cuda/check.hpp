@@ -12,10 +12,11 @@
 namespace carousel::device::cuda {
 
 /// The status of a call that is replaced by an injected failure.
-#define CAROUSEL_CUDA_CALL(call)                 \
-    (::carousel::device::injected_failure() == 0 \
-         ? (call)                                \
-         : static_cast<cudaError_t>(::carousel::device::injected_failure()))
+#define CAROUSEL_CUDA_CALL(call)                                              \
+    [&]() -> cudaError_t {                                                    \
+        const int injected_ = ::carousel::device::injected_failure();         \
+        return injected_ == 0 ? (call) : static_cast<cudaError_t>(injected_); \
+    }()
 
 /// Returns true if the process's CUDA context is unusable after this error (illegal address, trap, ECC, ...).
 [[nodiscard]] bool is_fault(cudaError_t status) noexcept;

@@ -51,7 +51,7 @@ TEST_CASE("stages that leave their GPU are planned again: memory, frames in flig
     CHECK(s.stages[0].lanes == 16);
     CHECK(depth_rule_of(s, 0)["sharing"] == "turns");
 
-    adopt_places(s, run.setup({"geometry"}));  // next to a stage on the GPU
+    copy_device_plan(s, run.setup({"geometry"}));  // next to a stage on the GPU
     CHECK(kinds(s) == std::vector{memory_kind::memfd, memory_kind::memfd});
     CHECK(s.stages[0].device_name == "cpu");
     CHECK(s.stages[0].left_gpu);
@@ -60,13 +60,13 @@ TEST_CASE("stages that leave their GPU are planned again: memory, frames in flig
     CHECK(depth_rule_of(s, 0)["sharing"] == "cpu");
     CHECK(depth_rule_of(s, 1)["sharing"] == "alone");
 
-    adopt_places(s, run.setup({"geometry", "shade", "display"}));
+    copy_device_plan(s, run.setup({"geometry", "shade", "display"}));
     CHECK(s.stages[1].left_gpu);
     CHECK_FALSE(s.stages[2].left_gpu);  // it is on the CPU by the file
     CHECK(s.stages[0].lanes == 2);
     CHECK(s.device_name == "cpu");
 
-    adopt_places(s, run.setup());
+    copy_device_plan(s, run.setup());
     CHECK(kinds(s) == kinds(run.setup()));
     CHECK(depths_json(s) == depths_json(run.setup()));
     CHECK(identity_of(s) == identity_of(run.setup()));

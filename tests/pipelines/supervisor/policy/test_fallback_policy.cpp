@@ -44,13 +44,15 @@ TEST_CASE("a death is a GPU error by its exit code, also if it was injected") {
     CHECK(kind(exit_code::gpu_fault, true) == gpu_error_kind::fault);
     CHECK(kind(exit_code::gpu_fault, true, true) == gpu_error_kind::fault);
     CHECK(kind(exit_code::gpu_lost, true) == gpu_error_kind::lost);
-    CHECK(kind(exit_code::no_device, false) == gpu_error_kind::lost);
+    CHECK(kind(exit_code::no_device, false) == gpu_error_kind::fault);
     CHECK(kind(exit_code::no_device, true) == gpu_error_kind::none);  // the code of an injected exit
     CHECK(kind(exit_code::stage_exception, true) == gpu_error_kind::none);
     CHECK(gpu_error_of({}) == gpu_error_kind::none);
     death late;
     late.known = late.deadline = true;
     late.exit_code = exit_code::gpu_lost;
+    CHECK(gpu_error_of(late) == gpu_error_kind::fault);  // a device that does not open
+    late.was_ready = true;
     CHECK(gpu_error_of(late) == gpu_error_kind::none);
 }
 
