@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "core/io.hpp"
+#include "core/log.hpp"
 #include "core/output_file.hpp"
 
 #define XXH_INLINE_ALL
@@ -92,16 +94,18 @@ void frame_index::read_all() {
 void frame_index::write_header() {
     header_record h{magic, identity_, total_.value_or(no_total), irregular_ ? 1U : 0U, 0};
     h.check = check_of(h);
-    if (!write_whole_at(file_.get(), &h, sizeof h, 0))
-        throw_output_error(path_, errno,
-                           fmt::format("writing the index {}: {}", path_, output_cause(errno, "check it")));
+    report(write_whole_at(file_.get(), &h, sizeof h, 0));
+}
+
+void frame_index::report(bool written) {
+    if (written || std::exchange(reported_, true)) return;
+    log::warning("writing the index {}: {}; after a crash, more of the video is decoded again", path_,
+                 errno_text(errno));
 }
 
 void frame_index::append(const index_entry& e) {
     const entry_record r = record_of(e, size());
-    if (!write_whole_at(file_.get(), &r, sizeof r, first_entry_at + size() * sizeof r))
-        throw_output_error(path_, errno,
-                           fmt::format("writing the index {}: {}", path_, output_cause(errno, "check it")));
+    report(write_whole_at(file_.get(), &r, sizeof r, first_entry_at + size() * sizeof r));
     if (e.key) keys_.push_back(size());
     entries_.push_back(e);
 }

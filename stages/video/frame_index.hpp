@@ -36,11 +36,12 @@ public:
 
     [[nodiscard]] u64 size() const noexcept { return entries_.size(); }
     [[nodiscard]] const index_entry& operator[](u64 frame) const noexcept { return entries_[frame]; }
-    /// Appends entry size() and writes it to the file. Throws output_error.
+    /// Appends entry size() and writes it to the file. If that fails, the index in the file ends there, and a
+    /// successor decodes from there on: no frame depends on a write.
     void append(const index_entry& e);
     /// The number of frames of the whole video; empty until a process has reached its end.
     [[nodiscard]] std::optional<u64> total() const noexcept { return total_; }
-    /// Records that the video ends after the last entry. Throws output_error.
+    /// Records that the video ends after the last entry.
     void complete();
     /// True if frames can't be found by their times: two of them have the same, or some have none. Such a
     /// video is always decoded from its beginning.
@@ -64,6 +65,7 @@ public:
     void keep_as(const std::string& path) const noexcept;
 
 private:
+    void report(bool written);
     void write_header();
     void read_all();
 
@@ -73,7 +75,7 @@ private:
     std::vector<index_entry> entries_;
     std::vector<u64> keys_;  ///< numbers of the entries that are key frames
     std::optional<u64> total_;
-    bool irregular_ = false;
+    bool irregular_ = false, reported_ = false;
 };
 
 }  // namespace carousel::stages::video

@@ -68,6 +68,7 @@ bool live_video::open() {
     auto opened = std::make_unique<media_input>(where_, stream_, options_, patience);
     const std::lock_guard lock(mutex_);
     input_ = std::move(opened);
+    was_open_ = true;
     return !stop_;
 }
 
@@ -83,7 +84,8 @@ void live_video::run() {
             if (reason.empty() && !reconnects_) break;
         } catch (const error& e) {
             reason = e.what();
-            if (where_.kind != address_kind::network) {
+            // A device that has worked may return; one that never did is an error of the pipeline file.
+            if (where_.kind != address_kind::network && !was_open_) {
                 const std::lock_guard lock(mutex_);
                 failure_ = reason;
                 break;

@@ -61,6 +61,7 @@ private:
     std::unique_ptr<media_input> input_;  ///< replaced under the mutex
     std::optional<live_frame> newest_;
     bool ended_ = false;
+    bool was_open_ = false;  ///< used only by the thread
     std::string failure_;
     u64 dropped_ = 0, reported_ = 0, reported_ns_ = 0;
     std::map<i64, std::pair<u64, bool>>

@@ -22,6 +22,7 @@ namespace {
 /// Below the number of deaths without a commit after which a stage fails.
 constexpr u32 most_deaths_on_the_way = 4;
 constexpr u64 sample_bytes = 64 * 1024;
+constexpr i64 most_unread = 10'000;  ///< a longer gap is rather a damaged time
 
 /// Identifies the content of an input, without reading all of it: an index of another file must not be used.
 u64 identity_of(const reader_setup& with, const media_input& in) {
@@ -90,6 +91,7 @@ void video_reader::open_at_beginning() {
     key_dts_.reset();
     leading_below_.reset();
     last_packet_ = {};
+    last_packet_pts_ = AV_NOPTS_VALUE;
 }
 
 bool video_reader::start_at(const frame_index::start& from) {
@@ -205,10 +207,30 @@ void video_reader::end_video() {
 int video_reader::read_packet(u64 wanted, bool catching_up) {
     if (note_ && note_->is_end(last_packet_)) return AVERROR_EOF;
     if (note_) note_->begin(decoder_step::read, last_packet_, wanted, catching_up);
+    (void)media::take_message();
     const int result = input_->read(*packet_);
     if (note_) note_->end();
+    read_failure_ = media::take_message();
     if (result >= 0) last_packet_ = id_of(*packet_);
     return result;
+}
+
+// If the input has searched for the next packet after damage, the packets between are missing: as many as the
+// frame rate has in that time. With frames that are decoded in another order, their times are not known.
+void video_reader::report_unread() {
+    const i64 before = std::exchange(last_packet_pts_, packet_->pts), now = packet_->pts;
+    const AVRational rate = input_->stream().avg_frame_rate;
+    const bool ordered = input_->parameters().video_delay == 0;
+    if (read_failure_.empty() || !ordered || rate.num <= 0 || before == AV_NOPTS_VALUE ||
+        now == AV_NOPTS_VALUE)
+        return;
+    const i64 frames = av_rescale_q(now - before, input_->stream().time_base, av_inv_q(rate));
+    const media::owner<AVPacket> lost(av_packet_alloc());
+    if (!lost) throw std::bad_alloc();
+    for (i64 k = 1; k < std::min(frames, most_unread); ++k) {
+        lost->pts = lost->dts = before + (now - before) * k / frames;
+        decoder_->skip(*lost, read_failure_);
+    }
 }
 
 // Reads one packet and decodes it.
@@ -226,6 +248,7 @@ void video_reader::feed(u64 wanted, bool catching_up) {
         if (note_) note_->end();
         return;
     }
+    report_unread();
     const bool key = (packet_->flags & AV_PKT_FLAG_KEY) != 0;
     if (key_dts_) {
         if (packet_->dts != *key_dts_) {
@@ -268,6 +291,7 @@ void video_reader::skip_to_key(const std::string& reason) {
         const bool key = (packet_->flags & AV_PKT_FLAG_KEY) != 0;
         if (key && !note_->is_skipped(id_of(*packet_))) {
             held_ = true;
+            last_packet_pts_ = AV_NOPTS_VALUE;  // the packets before it are reported
             if (packet_->pts != AV_NOPTS_VALUE) leading_below_ = packet_->pts;
             break;
         }

@@ -61,6 +61,7 @@ private:
     void feed(u64 wanted, bool catching_up);
     [[nodiscard]] int read_packet(u64 wanted, bool catching_up);
     void skip_to_key(const std::string& reason);
+    void report_unread();
     void decode(u64 wanted, bool catching_up);
     /// Gives the decoder's frame its number. Returns false if it is not the one that the index contains.
     [[nodiscard]] bool number(decoded_frame& f);
@@ -75,6 +76,8 @@ private:
     std::unique_ptr<decoder_note> note_;
     media::owner<AVPacket> packet_;
     packet_id last_packet_;
+    i64 last_packet_pts_ = AV_NOPTS_VALUE;
+    std::string read_failure_;  ///< what the input reported while it searched for packet_
 
     std::optional<decoded_frame> next_;  ///< the next frame, if it is decoded
     decoded_frame current_;              ///< what read() has returned
