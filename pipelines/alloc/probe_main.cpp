@@ -179,7 +179,11 @@ void fill(json&, bool) {
 void fill_simulated(json& answer) {
     const std::string uuid(device::simulated_uuid);
     (void)device::open({device::device_kind::cpu, uuid, 0}, 1);
-    answer["devices"].push_back({{"ordinal", 0}, {"uuid", uuid}, {"name", "simulated GPU"}});
+    answer["devices"].push_back({{"ordinal", 0},
+                                 {"uuid", uuid},
+                                 {"name", "simulated GPU"},
+                                 {"read_only_host", true},
+                                 {"same_host_address", true}});
 }
 
 }  // namespace

@@ -176,6 +176,23 @@ TEST_CASE("a move to the CPU does not wait for processes that a lost GPU keeps f
     end_intact(run, 0);
 }
 
+TEST_CASE("a ring that both plans give the same memory keeps its frames when a stage leaves its GPU") {
+    run_fixture run;
+    const simulated_gpu gpu(run);
+    const std::string lanes = "in_flight = 3\n";
+    run.start(run.pipeline("kept", number_pipeline("kept", patient_keys, on_gpu + as_run + lanes, lanes,
+                                                   lanes + "work_ms = 20\n[link.numbers]\nwindow = 8\n"
+                                                           "[link.middle]\nwindow = 8\n")),
+              {}, gpu.environment());
+    REQUIRE(run.wait_running());
+    REQUIRE(makes_progress(run));
+    CHECK(run.ask({{"type", "inject"}, {"stage", "middle"}, {"fault", "gpu-lost"}})["ok"] == true);
+    REQUIRE(settles(run, {"middle"}));
+    CHECK(makes_progress(run));
+    end_intact(run, 1);
+    CHECK_THAT(run.log(), contains("frames in the rings continue from memory"));
+}
+
 TEST_CASE("GPU errors of a stage that can move to the CPU are no attempts on its frames") {
     run_fixture run;
     const simulated_gpu gpu(run);
