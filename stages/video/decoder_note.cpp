@@ -32,6 +32,9 @@ struct decoder_note::record {
 
 namespace {
 
+/// A slow disk costs a frame, too: only a place that has cost several frames is the end of the video.
+constexpr int frames_before_end = 3;
+
 std::string name_of(const std::string& stem, u32 epoch) { return fmt::format("{}-{}.note", stem, epoch); }
 
 /// Returns the number in "STEM-12.note"; empty for another name.
@@ -125,8 +128,10 @@ bool decoder_note::is_skipped(const packet_id& packet) const noexcept {
 }
 
 bool decoder_note::is_end(const packet_id& packet) const noexcept {
-    return std::any_of(skipped_.begin(), skipped_.end(),
-                       [&](const suspect& s) { return s.step == decoder_step::read && s.packet == packet; });
+    const auto failures = std::count_if(skipped_.begin(), skipped_.end(), [&](const suspect& s) {
+        return s.step == decoder_step::read && s.packet == packet;
+    });
+    return failures >= frames_before_end;
 }
 
 }  // namespace carousel::stages::video

@@ -53,7 +53,8 @@ public:
     void skip_suspect();
     [[nodiscard]] bool has_skipped() const noexcept { return !skipped_.empty(); }
     [[nodiscard]] bool is_skipped(const packet_id& packet) const noexcept;
-    /// True if the packet after `packet` can't be read without a crash: the video ends there.
+    /// True if reading the packet after `packet` has ended processes over several frames: the video ends
+    /// there.
     [[nodiscard]] bool is_end(const packet_id& packet) const noexcept;
 
 private:

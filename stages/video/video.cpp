@@ -187,7 +187,7 @@ bool video_source::ready(u64 ring_sequence, u64 done_below) {
     }
     const video::call_watch::scope watched(*watch_);
     if (!reader_) open_reader();
-    if (reader_->reach(place_of(ring_sequence), catching_up_ns)) return true;
+    if (reader_->reach(place_of(ring_sequence), ring_sequence, catching_up_ns)) return true;
     env_->wake();
     return false;
 }
@@ -200,13 +200,16 @@ void video_source::process(frame& f) {
 void video_source::process_file(frame& f) {
     if (!reader_) open_reader();
     const u64 place = place_of(f.frame_number());
-    const video::decoded_frame* got = reader_->read(place);
+    const video::decoded_frame* got = reader_->read(place, f.frame_number());
     if (got == nullptr && loop_) {
         const std::optional<u64> total = reader_->total();
         if (!total || *total == 0)
             throw error(exit_code::stage_exception, fmt::format("{} has no frames", where_.written));
-        got = reader_->read(place_of(f.frame_number()));
+        got = reader_->read(place_of(f.frame_number()), f.frame_number());
     }
+    if (got == nullptr && loop_)
+        throw error(exit_code::stage_exception,
+                    fmt::format("{} cannot be read again for frame {}", where_.written, f.frame_number()));
     if (got == nullptr) return f.end_stream();
     const AVStream& stream = reader_->input().stream();
     const i64 begin = stream.start_time != AV_NOPTS_VALUE ? stream.start_time : 0;

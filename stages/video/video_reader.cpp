@@ -105,6 +105,7 @@ bool video_reader::start_at(const frame_index::start& from) {
     placed_ = false;
     exact_from_ = from.exact;
     started_at_ = from.key;
+    last_packet_ = {key.dts, -1, 0};  // a read from here is another one than from the beginning
     return true;
 }
 
@@ -124,25 +125,30 @@ void video_reader::restart_earlier(u64 wanted) {
 // The process died while it worked on a packet. If it was asked for a frame then, and is now asked for a
 // later one, the runner has given the frame up: the packet is not decoded again. Deaths before the first
 // frame that is not committed cost no attempts, so they are counted here.
-void video_reader::settle_suspicion(u64 wanted) {
+void video_reader::settle_suspicion() {
     if (!note_ || !note_->suspicion()) return;
     const suspect s = *note_->suspicion();
-    const bool given_up = !s.catching_up && wanted > s.frame;
+    const bool given_up = !s.catching_up && number_ > s.frame;
     if (!given_up && !(s.catching_up && s.deaths >= most_deaths_on_the_way)) return;
-    log::warning(
-        "{}: {} ended this stage's process {}: it is skipped, with the frames up to the next key frame",
-        with_.where.written,
-        s.step == decoder_step::read ? "reading on"
-                                     : fmt::format("decoding the packet at byte {}", s.packet.pos),
-        given_up ? fmt::format("at frame {}, which was given up", s.frame)
-                 : fmt::format("{} times", s.deaths));
+    const std::string when = given_up ? fmt::format("at frame {}, which was given up", s.frame)
+                                      : fmt::format("{} times", s.deaths);
+    if (s.step == decoder_step::read)
+        log::warning("{}: reading after byte {} ended this stage's process {}", with_.where.written,
+                     s.packet.pos, when);
+    else
+        log::warning(
+            "{}: decoding the packet at byte {} ended this stage's process {}: it is skipped, with the "
+            "frames "
+            "up to the next key frame",
+            with_.where.written, s.packet.pos, when);
     note_->skip_suspect();
 }
 
-bool video_reader::reach(u64 frame, u64 patience_ns) {
-    settle_suspicion(frame);
+bool video_reader::reach(u64 frame, u64 number, u64 patience_ns) {
+    number_ = number;
+    settle_suspicion();
     const u64 until = now_ns() + patience_ns;
-    if (frame != heading_for_) {
+    if (frame != heading_for_ || (placed_ && at_ > frame)) {
         heading_for_ = frame;
         attempts_ = 0;
         const auto starts = index_ ? index_->starts_for(frame) : std::vector<frame_index::start>();
@@ -163,8 +169,8 @@ bool video_reader::reach(u64 frame, u64 patience_ns) {
     return true;
 }
 
-const decoded_frame* video_reader::read(u64 frame) {
-    if (!reach(frame, ~u64{0} / 2)) return nullptr;
+const decoded_frame* video_reader::read(u64 frame, u64 number) {
+    if (!reach(frame, number, ~u64{0} / 2)) return nullptr;
     if (!next_ && !advance(frame, false)) return nullptr;
     if (at_ != frame) return nullptr;
     current_ = std::move(*next_);
@@ -206,7 +212,7 @@ void video_reader::end_video() {
 
 int video_reader::read_packet(u64 wanted, bool catching_up) {
     if (note_ && note_->is_end(last_packet_)) return AVERROR_EOF;
-    if (note_) note_->begin(decoder_step::read, last_packet_, wanted, catching_up);
+    if (note_) note_->begin(decoder_step::read, last_packet_, number_, catching_up);
     (void)media::take_message();
     const int result = input_->read(*packet_);
     if (note_) note_->end();
@@ -242,7 +248,7 @@ void video_reader::feed(u64 wanted, bool catching_up) {
         if (result != AVERROR_EOF)
             log::warning("{}: reading ends early: {}", with_.where.written, media::error_text(result));
         drained_ = true;
-        if (note_) note_->begin(decoder_step::decode, last_packet_, wanted, catching_up);
+        if (note_) note_->begin(decoder_step::decode, last_packet_, number_, catching_up);
         decoder_->drain();
         decoder_->finish();
         if (note_) note_->end();
@@ -275,7 +281,7 @@ void video_reader::feed(u64 wanted, bool catching_up) {
 }
 
 void video_reader::decode(u64 wanted, bool catching_up) {
-    if (note_) note_->begin(decoder_step::decode, id_of(*packet_), wanted, catching_up);
+    if (note_) note_->begin(decoder_step::decode, id_of(*packet_), number_, catching_up);
     decoder_->decode(*packet_);
     if (note_) note_->end();
     if (index_ && decoder_->irregular()) index_->set_irregular();

@@ -38,12 +38,13 @@ class video_reader {
 public:
     explicit video_reader(const reader_setup& with);
 
-    /// Advances towards frame `frame` for at most `patience_ns`. Returns true as soon as the next frame is
-    /// `frame`, or if the video has ended before it.
-    [[nodiscard]] bool reach(u64 frame, u64 patience_ns);
+    /// Advances towards frame `frame` of the video for at most `patience_ns`. Returns true as soon as the
+    /// next frame is `frame`, or if the video has ended before it. `number`: the frame's number in the run,
+    /// which is higher in a loop.
+    [[nodiscard]] bool reach(u64 frame, u64 number, u64 patience_ns);
     /// Returns the frame that reach() was called for, or null if the video ends before it. Decodes it, and so
     /// may not return if its packet is damaged.
-    [[nodiscard]] const decoded_frame* read(u64 frame);
+    [[nodiscard]] const decoded_frame* read(u64 frame, u64 number);
     /// The picture of the frame that read() has returned; may be called once for it.
     [[nodiscard]] media::owner<AVFrame> take_picture() noexcept { return std::move(current_.picture); }
     /// The time from the first frame to the end of the last one, when the end was reached; otherwise 0.
@@ -67,7 +68,7 @@ private:
     [[nodiscard]] bool number(decoded_frame& f);
     void restart_earlier(u64 wanted);
     void end_video();
-    void settle_suspicion(u64 wanted);
+    void settle_suspicion();
 
     reader_setup with_;
     std::unique_ptr<media_input> input_;
@@ -92,6 +93,7 @@ private:
     std::optional<i64> leading_below_;  ///< after skipped packets: packets below this time refer to them
     bool held_ = false;                 ///< packet_ is to be decoded next
     bool drained_ = false, ends_early_ = false;
+    u64 number_ = 0;       ///< the number in the run of the frame that is wanted
     u64 heading_for_ = 0;  ///< the frame that reach() was called for
     bool warned_ = false;
     i64 first_pts_ = 0, last_pts_ = 0;

@@ -118,10 +118,13 @@ TEST_CASE("a packet that is skipped is skipped by all successors") {
         CHECK(note.is_skipped(deadly));
         note.begin(decoder_step::read, deadly, 7, false);
     }
-    decoder_note note(stem, 3);
-    CHECK(note.is_skipped(deadly));
-    CHECK_FALSE(note.is_skipped({21, 2000, 60}));
-    CHECK_FALSE(note.is_end(deadly));
-    note.skip_suspect();
-    CHECK(decoder_note(stem, 4).is_end(deadly));
+    for (u32 epoch = 3; epoch < 6; ++epoch) {
+        decoder_note note(stem, epoch);
+        CHECK(note.is_skipped(deadly));
+        CHECK_FALSE(note.is_skipped({21, 2000, 60}));
+        CHECK_FALSE(note.is_end(deadly));
+        note.skip_suspect();
+        note.begin(decoder_step::read, deadly, epoch + 5, false);
+    }
+    CHECK(decoder_note(stem, 6).is_end(deadly));  // after three frames
 }

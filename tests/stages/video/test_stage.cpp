@@ -147,6 +147,20 @@ TEST_CASE("a video that loops shows its first picture after its last one") {
     CHECK(pictures[0] != pictures[3]);
 }
 
+TEST_CASE("a still picture that loops is shown in each frame") {
+    NEEDS_FFMPEG();
+    rig r;
+    ffmpeg(fmt::format("-f lavfi -i testsrc2=size=64x48 -frames:v 1 -c:v ffv1 {}", r.file("a.mkv")));
+    r.open(R"({"url": "a.mkv", "loop": true})");
+    r.chain->run(0);
+    const auto first = r.chain->read<u8>("video", "color");
+    for (u64 k = 1; k < 5; ++k) {
+        r.chain->run(k);
+        CHECK_FALSE(r.chain->has_ended());
+        CHECK(r.chain->read<u8>("video", "color") == first);
+    }
+}
+
 TEST_CASE("pictures that change their size are scaled, or end the stream") {
     NEEDS_FFMPEG();
     rig r;
