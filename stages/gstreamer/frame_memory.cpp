@@ -15,9 +15,17 @@ const std::byte* frame_memory::map() {
 // An element may have moved the beginning of its memory, so the address identifies the slot only by its
 // range.
 void frame_memory::unmap(const std::byte* mapped) {
+    std::shared_ptr<const void> ended;  // destroyed without the mutex
     const std::lock_guard alone(mutex_);
     if (maps_ == 0 || mapped < slot_ || mapped > slot_ + bytes_) return;
-    if (--maps_ == 0) unmapped_.notify_all();
+    if (--maps_ != 0) return;
+    unmapped_.notify_all();
+    if (!own_.empty()) ended = std::move(keeps_);
+}
+
+void frame_memory::keep(std::shared_ptr<const void> keeps) {
+    const std::lock_guard alone(mutex_);
+    if (maps_ != 0) keeps_ = std::move(keeps);
 }
 
 bool frame_memory::release(u64 wait_ns) {

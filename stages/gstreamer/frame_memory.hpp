@@ -29,6 +29,9 @@ public:
     /// Stops the use of the slot: from now on the memory maps a copy. Waits up to `wait_ns` until no element
     /// has the slot itself mapped. Returns false if one still has.
     [[nodiscard]] bool release(u64 wait_ns);
+    /// Called after release() has returned false, when the slot would be unmapped otherwise: `keeps` is
+    /// destroyed after the last element has unmapped the slot.
+    void keep(std::shared_ptr<const void> keeps);
 
 private:
     std::mutex mutex_;
@@ -37,7 +40,6 @@ private:
     u64 bytes_ = 0;
     std::shared_ptr<const void> keeps_;
     std::vector<std::byte> own_;
-    bool is_released_ = false;
     u32 maps_ = 0;  ///< of the slot itself
 };
 

@@ -52,8 +52,8 @@ source_port::source_port(const source_options& options) : run_(open_for(options)
     lease_thread_ = std::thread([this] { end_old_leases(); });
 }
 
-// A frame that was handed over is committed if no element uses the slot itself any more; otherwise it goes to
-// the port's next program, because its slot may not be reused yet.
+// A frame that was handed over is committed if no element uses the slot itself any more. Otherwise it goes to
+// the port's next program, and the port stays open until the last element has unmapped the slot.
 source_port::~source_port() {
     {
         const std::lock_guard alone(mutex_);
@@ -64,7 +64,9 @@ source_port::~source_port() {
     try {
         if (leased_ != nullptr && is_handed_over_.load(std::memory_order_acquire))
             (void)end_lease(mapped_warning_ns);
-        if (leased_ != nullptr && last_.memory) (void)last_.memory->release(mapped_warning_ns);
+        if (leased_ == nullptr || !last_.memory || last_.memory->release(mapped_warning_ns)) return;
+        last_.memory->keep(std::make_shared<std::pair<std::optional<open_run>, std::optional<reader_port>>>(
+            std::move(run_), std::move(reader_)));
     } catch (const std::exception&) {  // the run gives the frame to the port's next program
     }
 }
@@ -82,7 +84,7 @@ source_port::result source_port::next_of_newest(picture& out, f64 timeout_s) {
     out.memory =
         std::make_shared<frame_memory>(planes.slot() + out.layout.first, out.layout.bytes, f->memory());
     out.frame_number = f->frame_number();
-    out.capture_ns = f->capture_ns();
+    out.capture_ns = f->meta().live_capture_ns();
     out.born_ns = f->born_ns();
     out.time_s = f->time_s();
     out.follows_gap = next_ != 0 && f->ring_sequence() != next_;
