@@ -181,7 +181,7 @@ TEST_CASE("a ring that both plans give the same memory keeps its frames when a s
     const simulated_gpu gpu(run);
     const std::string lanes = "in_flight = 3\n";
     run.start(run.pipeline("kept", number_pipeline("kept", patient_keys, on_gpu + as_run + lanes, lanes,
-                                                   lanes + "work_ms = 20\n[link.numbers]\nwindow = 8\n"
+                                                   lanes + "work_ms = 5\n[link.numbers]\nwindow = 8\n"
                                                            "[link.middle]\nwindow = 8\n")),
               {}, gpu.environment());
     REQUIRE(run.wait_running());
