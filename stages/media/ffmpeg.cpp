@@ -1,9 +1,13 @@
 #include "stages/media/ffmpeg.hpp"
 
+extern "C" {
+#include <libavutil/opt.h>
+}
 #include <fmt/format.h>
 
 #include <cstdarg>
 #include <cstdio>
+#include <new>
 #include <utility>
 
 #include "core/errors.hpp"
@@ -122,21 +126,39 @@ bool is_yuv(AVPixelFormat pixels) {
 
 }  // namespace
 
-// Between YUV formats that differ only in their matrix, libswscale converts the matrix by itself.
+// Between YUV formats that differ only in their matrix, libswscale converts the matrix by itself. The ranges
+// are set before sws_init_context(), which otherwise chooses a function that ignores them for some pairs of
+// formats of equal size (yuv420p to NV12).
 void converter::prepare(const picture_layout& from, const picture_layout& to) {
     if (sws_ && from == from_ && to == to_) return;
-    sws_.reset(sws_getContext(static_cast<int>(from.width), static_cast<int>(from.height), from.pixels,
-                              static_cast<int>(to.width), static_cast<int>(to.height), to.pixels,
-                              SWS_BICUBIC | SWS_ACCURATE_RND | SWS_BITEXACT | SWS_FULL_CHR_H_INT, nullptr,
-                              nullptr, nullptr));
-    if (!sws_)
+    const int full_from = !is_yuv(from.pixels) || from.colours.full_range ? 1 : 0;
+    const int full_to = !is_yuv(to.pixels) || to.colours.full_range ? 1 : 0;
+    constexpr int flags = SWS_BICUBIC | SWS_ACCURATE_RND | SWS_BITEXACT | SWS_FULL_CHR_H_INT;
+    sws_.reset(sws_alloc_context());
+    if (!sws_) throw std::bad_alloc();
+    bool sound = true;
+    for (const auto& [name, value] : {std::pair("srcw", i64{from.width}),
+                                      {"srch", i64{from.height}},
+                                      {"src_format", i64{from.pixels}},
+                                      {"dstw", i64{to.width}},
+                                      {"dsth", i64{to.height}},
+                                      {"dst_format", i64{to.pixels}},
+                                      {"src_range", i64{full_from}},
+                                      {"dst_range", i64{full_to}},
+                                      {"sws_flags", i64{flags}}})
+        sound = sound && av_opt_set_int(sws_.get(), name, value, 0) >= 0;
+    sound = sound && sws_init_context(sws_.get(), nullptr, nullptr) >= 0;
+    // Fails between formats that have no colours to convert (grey to grey).
+    const bool coloured = is_yuv(from.pixels) || is_yuv(to.pixels);
+    const int result = sound ? sws_setColorspaceDetails(sws_.get(), coefficients_of(from), full_from,
+                                                        coefficients_of(to), full_to, 0, 1 << 16, 1 << 16)
+                             : 0;
+    if (!sound || (result < 0 && coloured)) {
+        sws_.reset();
         throw config_error(fmt::format("FFmpeg cannot convert pictures of {} ({} x {}) to {} ({} x {})",
                                        av_get_pix_fmt_name(from.pixels), from.width, from.height,
                                        av_get_pix_fmt_name(to.pixels), to.width, to.height));
-    const bool full_from = !is_yuv(from.pixels) || from.colours.full_range;
-    const bool full_to = !is_yuv(to.pixels) || to.colours.full_range;
-    sws_setColorspaceDetails(sws_.get(), coefficients_of(from), full_from ? 1 : 0, coefficients_of(to),
-                             full_to ? 1 : 0, 0, 1 << 16, 1 << 16);
+    }
     from_ = from;
     to_ = to;
 }

@@ -97,6 +97,30 @@ TEST_CASE("a test card has FFmpeg's colours within 1, for each matrix and range"
         }
 }
 
+TEST_CASE("a grey picture has the values of its range after each conversion of NV12 of equal size") {
+    for (const u32 matrix : {601U, 709U, 2020U})
+        for (const bool from_full : {false, true})
+            for (const bool to_full : {false, true}) {
+                CAPTURE(matrix, from_full, to_full);
+                stages::media::picture_layout from{AV_PIX_FMT_YUV420P, 32, 16, {}}, to = from;
+                from.colours.matrix = to.colours.matrix = matrix;
+                to.pixels = AV_PIX_FMT_NV12;
+                from.colours.full_range = from_full;
+                to.colours.full_range = to_full;
+                const std::vector<u8> luma(32 * 16, from_full ? u8{200} : u8{188}), chroma(16 * 8, 128);
+                std::vector<u8> y(32 * 16), uv(32 * 8);
+                const u8* const planes[4] = {luma.data(), chroma.data(), chroma.data(), nullptr};
+                const int strides[4] = {32, 16, 16, 0}, out_strides[4] = {32, 32, 0, 0};
+                u8* const out[4] = {y.data(), uv.data(), nullptr, nullptr};
+                stages::media::converter by;
+                by.prepare(from, to);
+                by.convert(planes, strides, out, out_strides);
+                // 16 + 200 * 219 / 255 = 188
+                CHECK(largest_difference(y, std::vector<u8>(y.size(), to_full ? u8{200} : u8{188})) <= 1);
+                CHECK(largest_difference(uv, std::vector<u8>(uv.size(), 128)) <= 1);
+            }
+}
+
 TEST_CASE("grey pictures and pictures of 16 bits are FFmpeg's within 1") {
     NEEDS_FFMPEG();
     rig r;
