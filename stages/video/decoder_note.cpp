@@ -50,6 +50,21 @@ std::optional<u32> epoch_of(const std::string& path, const std::string& stem) {
 
 }  // namespace
 
+u64 recorded_content(const std::string& path, u64 content) {
+    const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+    const shm::unique_fd made(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    const bool written = made && write_whole(made.get(), &content, sizeof content) &&
+                         (::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST);
+    const int failed = errno;
+    ::unlink(temporary.c_str());
+    u64 recorded = 0;
+    const shm::unique_fd first(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (first && read_whole_at(first.get(), &recorded, sizeof recorded, 0) == ssize_t{sizeof recorded})
+        return recorded;
+    const int cause = written ? errno : failed;
+    throw_output_error(path, cause, fmt::format("writing {}: {}", path, output_cause(cause, "check it")));
+}
+
 decoder_note::decoder_note(std::string stem, u32 epoch) : stem_(std::move(stem)) {
     read_skipped();
     read_predecessor(epoch);

@@ -34,6 +34,10 @@ struct suspect {
     u32 deaths = 0;            ///< of processes in a row, at this step
 };
 
+/// Returns the identity of the video's content that the first process of the run has written to `path`; if
+/// there is none, writes `content`, as a whole or not at all. Throws output_error.
+[[nodiscard]] u64 recorded_content(const std::string& path, u64 content);
+
 class decoder_note {
 public:
     /// Opens the note of the process with incarnation number `epoch`, and reads what its predecessor has left

@@ -22,7 +22,7 @@
 namespace carousel::stages::video {
 namespace {
 
-constexpr u64 magic = 0x3130'7864'6976'7263;  // "crvidx01"
+constexpr u64 magic = 0x3230'7864'6976'7263;  // "crvidx02"
 constexpr u64 no_total = ~u64{0};
 constexpr std::size_t records_per_read = 4096;
 
@@ -41,13 +41,16 @@ constexpr u64 first_entry_at = 64;
 constexpr u32 key_flag = 1, missing_flag = 2;
 
 u64 check_of(const header_record& h) noexcept { return XXH3_64bits(&h, offsetof(header_record, check)); }
-u32 check_of(const entry_record& e, u64 number) noexcept {
-    return static_cast<u32>(XXH3_64bits_withSeed(&e, offsetof(entry_record, check), number));
+/// The identity is part of it: a process that was stopped, and continues after a successor has emptied the
+/// index of another file, writes no valid record.
+u32 check_of(const entry_record& e, u64 number, u64 identity) noexcept {
+    const u64 seed = XXH3_64bits_withSeed(&number, sizeof number, identity);
+    return static_cast<u32>(XXH3_64bits_withSeed(&e, offsetof(entry_record, check), seed));
 }
 
-entry_record record_of(const index_entry& e, u64 number) noexcept {
+entry_record record_of(const index_entry& e, u64 number, u64 identity) noexcept {
     entry_record r{e.pts, e.dts, e.hash, (e.key ? key_flag : 0U) | (e.missing ? missing_flag : 0U), 0};
-    r.check = check_of(r, number);
+    r.check = check_of(r, number, identity);
     return r;
 }
 
@@ -78,7 +81,7 @@ void frame_index::read_all() {
         const std::size_t count = got > 0 ? static_cast<std::size_t>(got) / sizeof(entry_record) : 0;
         for (std::size_t k = 0; k < count; ++k) {
             const entry_record& r = part[k];
-            if (r.check != check_of(r, entries_.size())) return;
+            if (r.check != check_of(r, entries_.size(), identity_)) return;
             if ((r.flags & key_flag) != 0) keys_.push_back(entries_.size());
             entries_.push_back(
                 {r.pts, r.dts, r.hash, (r.flags & key_flag) != 0, (r.flags & missing_flag) != 0});
@@ -104,7 +107,7 @@ void frame_index::report(bool written) {
 }
 
 void frame_index::append(const index_entry& e) {
-    const entry_record r = record_of(e, size());
+    const entry_record r = record_of(e, size(), identity_);
     report(write_whole_at(file_.get(), &r, sizeof r, first_entry_at + size() * sizeof r));
     if (e.key) keys_.push_back(size());
     entries_.push_back(e);

@@ -5,9 +5,10 @@
 // that are not committed yet, or decodes from the beginning.
 //
 // A file of fixed records: a header, then one record per frame at a place that depends only on the frame's
-// number. Each record has a checksum over its number and its values. A process that was stopped and continues
-// after its successor has started writes the same bytes to the same places. What a crash leaves: records up
-// to some number; a record that is not whole ends the index there, and is written again.
+// number. Each record has a checksum over its number, its values and the file's identity. A process that was
+// stopped and continues after its successor has started writes the same bytes to the same places. What a
+// crash leaves: records up to some number; a record that is not whole ends the index there, and is written
+// again.
 
 #include <optional>
 #include <string>

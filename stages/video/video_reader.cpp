@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -24,16 +25,24 @@ constexpr u32 most_deaths_on_the_way = 4;
 constexpr u64 sample_bytes = 64 * 1024;
 constexpr i64 most_unread = 10'000;  ///< a longer gap is rather a damaged time
 
-/// Identifies the content of an input, without reading all of it: an index of another file must not be used.
-u64 identity_of(const reader_setup& with, const media_input& in) {
+std::string path_of(const address& where) {
+    return where.url.starts_with("file:") ? where.url.substr(5) : where.url;
+}
+
+/// The file that a path names now; zeros if there is none here.
+std::pair<dev_t, ino_t> file_at(const std::string& path) {
+    struct stat s {};
+    return ::stat(path.c_str(), &s) == 0 ? std::pair(s.st_dev, s.st_ino) : std::pair<dev_t, ino_t>();
+}
+
+/// Identifies the content of an input, without reading all of it. A file that was only copied or touched has
+/// the same content.
+u64 content_of(const reader_setup& with, const media_input& in) {
     std::string text = fmt::format("{} {} {} {}", in.bytes(), in.stream().index, LIBAVCODEC_VERSION_INT,
                                    LIBAVFORMAT_VERSION_INT);
-    std::string path = with.where.url;
-    if (path.starts_with("file:")) path.erase(0, 5);
-    std::error_code failed;
-    const auto changed = std::filesystem::last_write_time(path, failed);
-    text += failed ? path : fmt::format(" {}", changed.time_since_epoch().count());
+    const std::string path = path_of(with.where);
     const shm::unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) text += path;  // on a web server
     std::vector<char> sample(sample_bytes);
     for (const u64 at : {u64{0}, in.bytes() / 2, in.bytes() - std::min(in.bytes(), sample_bytes)})
         if (const ssize_t got = file ? read_whole_at(file.get(), sample.data(), sample.size(), at) : -1;
@@ -46,21 +55,43 @@ u64 identity_of(const reader_setup& with, const media_input& in) {
     return XXH3_64bits(text.data(), text.size());
 }
 
+/// Names the index that later runs use. The time of the last change is part of it, because content_of() does
+/// not read all of a file.
+std::string kept_name_of(const address& where, u64 content) {
+    std::error_code failed;
+    const auto changed = std::filesystem::last_write_time(path_of(where), failed);
+    const i64 time = failed ? 0 : i64{changed.time_since_epoch().count()};
+    return fmt::format("{:016x}.index", XXH3_64bits_withSeed(&time, sizeof time, content));
+}
+
 }  // namespace
 
 video_reader::video_reader(const reader_setup& with) : with_(with), packet_(av_packet_alloc()) {
     if (!packet_) throw std::bad_alloc();
     open_at_beginning();
     if (with_.index_path.empty()) return;
-    const u64 identity = identity_of(with_, *input_);
+    const u64 content = content_of(with_, *input_);
+    content_ = recorded_content(with_.note_stem + ".content", content);
+    require_content(content);
     note_ = std::make_unique<decoder_note>(with_.note_stem, with_.epoch);
     std::error_code ignored;
     if (!with_.kept_index_path.empty()) {
-        with_.kept_index_path = fmt::format("{}/{:016x}.index", with_.kept_index_path, identity);
+        with_.kept_index_path =
+            fmt::format("{}/{}", with_.kept_index_path, kept_name_of(with_.where, content));
         // fails if a predecessor has made one, or if there is none
         std::filesystem::copy_file(with_.kept_index_path, with_.index_path, ignored);
     }
-    index_ = std::make_unique<frame_index>(with_.index_path, identity);
+    index_ = std::make_unique<frame_index>(with_.index_path, content);
+}
+
+void video_reader::require_content(u64 found) const {
+    if (content_ != found) refuse_change();
+}
+
+void video_reader::refuse_change() const {
+    throw config_error(
+        fmt::format("{} has changed since frame 0 of this run was read; restore it or start a new run",
+                    with_.where.written));
 }
 
 std::optional<u64> video_reader::total() const noexcept {
@@ -81,7 +112,10 @@ f64 video_reader::duration_s() const noexcept {
 void video_reader::open_at_beginning() {
     decoder_.reset();
     input_.reset();
+    const auto before = file_at(path_of(with_.where));
     input_ = std::make_unique<media_input>(with_.where, with_.stream, with_.options);
+    if (before != file_at(path_of(with_.where))) refuse_change();  // content_of() would read the other file
+    if (content_) require_content(content_of(with_, *input_));
     decoder_ = std::make_unique<frame_decoder>(open_decoder(*input_, with_.where));
     next_.reset();
     at_ = exact_from_ = 0;

@@ -30,14 +30,19 @@ struct reader_setup {
     /// "": the video has no index, because it can only be read from its beginning (a graph of filters).
     std::string index_path;
     std::string kept_index_path;  ///< folder of complete indexes of earlier runs; "": none is kept
-    std::string note_stem;        ///< decoder_note
+    /// Begins the names of the files for successors: the note (decoder_note) and the content of the video.
+    std::string note_stem;
     u32 epoch = 0;
 };
 
 class video_reader {
 public:
+    /// Throws config_error if the file is not the one that the run's first process has read, as the functions
+    /// below do when they open it again.
     explicit video_reader(const reader_setup& with);
 
+    /// True if the next frame is `frame`: reach() then returns at once.
+    [[nodiscard]] bool is_at(u64 frame) const noexcept { return placed_ && at_ == frame; }
     /// Advances towards frame `frame` of the video for at most `patience_ns`. Returns true as soon as the
     /// next frame is `frame`, or if the video has ended before it. `number`: the frame's number in the run,
     /// which is higher in a loop.
@@ -71,6 +76,7 @@ private:
     void settle_suspicion();
 
     reader_setup with_;
+    std::optional<u64> content_;  ///< of the file that the run's first process has read
     std::unique_ptr<media_input> input_;
     std::unique_ptr<frame_decoder> decoder_;
     std::unique_ptr<frame_index> index_;

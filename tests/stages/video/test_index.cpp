@@ -38,6 +38,25 @@ TEST_CASE("an index is read again as it was written, and is complete when the en
     CHECK(frame_index(path, 8).size() == 0);  // of another file
 }
 
+TEST_CASE("records that a stopped process writes of another file are not valid") {
+    const scratch_folder folder;
+    const std::string path = (folder.path / "a.index").string();
+    frame_index stopped(path, 7);
+    stopped.append(entry(0));
+    frame_index successor(path, 8);
+    stopped.append(entry(1));
+    successor.append(entry(100));
+    CHECK(frame_index(path, 8).size() == 1);
+}
+
+TEST_CASE("the first process records the content of the video for all its successors") {
+    const scratch_folder folder;
+    const std::string path = (folder.path / "video.content").string();
+    CHECK(recorded_content(path, 7) == 7);
+    CHECK(recorded_content(path, 8) == 7);
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
+}
+
 TEST_CASE("an index ends before the first record that is not whole, and continues there") {
     const scratch_folder folder;
     const std::string path = (folder.path / "a.index").string();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,12 +44,15 @@ std::vector<u8> output_of(const std::string& arguments) {
 struct rig {
     const scratch_folder folder;
     std::unique_ptr<carousel::testing::chain> chain;
+    int runs = 0;
 
     rig() { ::setenv("XDG_CACHE_HOME", folder.path.c_str(), 1); }
     std::string file(const std::string& name) const { return (folder.path / name).string(); }
     void open(const std::string& keys) {
         carousel::testing::chain_options options;
-        options.runtime_directory = options.folder = folder.path.string();
+        options.folder = folder.path.string();
+        options.runtime_directory = file(fmt::format("run-{}", ++runs));
+        std::filesystem::create_directory(options.runtime_directory);
         chain = std::make_unique<carousel::testing::chain>(options);
         chain->add("video", std::make_unique<video_source>(), keys);
         chain->prepare();

@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 import interpreter  # noqa: E402
 import video_rig as rig  # noqa: E402
+from processes import wait_for  # noqa: E402
 
 PROGRAMS = os.path.abspath(sys.argv[1])
 SHIM = os.path.join(PROGRAMS, "libcarousel-test-deadly-packet.so")
@@ -43,6 +44,22 @@ class Kills(Case):
         self.assertEqual(result, expected, log)
         self.assertEqual(log.count(") died: "), 3, log)
         self.assertIn("from the key frame", log)   # a successor does not decode from the beginning
+
+    def test_a_video_that_is_replaced_during_the_run_is_refused(self):
+        path = rig.make(self.folder, "h264", 150)
+        other_folder = os.path.join(self.folder, "other")
+        os.mkdir(other_folder)
+        other = rig.make(other_folder, "h264", 150, source="testsrc")
+        with rig.Run(PROGRAMS, path, options=["--fps", "150"]) as run:
+            wait_for("frame 20", lambda: run.decoded_frames() > 20)
+            os.utime(path)   # another time, the same content
+            run.kill_decoder_at(30)
+            wait_for("frame 50", lambda: run.decoded_frames() > 50)   # its successor has continued
+            os.replace(other, path)
+            run.kill_decoder_at(50)
+            self.assertNotEqual(run.wait(), 0, run.log())
+            log = run.log()
+        self.assertIn("h264.mp4 has changed since frame 0 of this run was read; restore it or start a new run", log)
 
 
 class Deadly(Case):
