@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -23,7 +24,7 @@ namespace {
 using media::picture_layout;
 using ring::pixel_format;
 
-/// Time that ready() spends on the way to the first frame, before the runner's loop continues.
+/// Time on the way to the first frame between two checks whether the process ends.
 constexpr u64 catching_up_ns = 50 * ns_per_ms;
 
 picture_layout layout_of(const AVFrame& picture) {
@@ -175,8 +176,10 @@ u64 video_source::place_of(u64 frame_number) const {
     return loop_ && total && *total > 0 ? frame_number % *total : frame_number;
 }
 
-// The way to the first frame that is not committed, which may take seconds, is done here, because it must not
-// count as an attempt of a frame; that frame itself is decoded in process().
+// The way to the first frame that is not committed, which may take seconds, is done before process(), because
+// it must not count as an attempt of a frame; that frame itself is decoded in process(). A thread does it, so
+// that the supervisor finds this stage waiting for its source, and not stalled, while a disk does not
+// respond.
 bool video_source::ready(u64 ring_sequence, u64 done_below) {
     (void)done_below;
     if (live_) {
@@ -185,11 +188,31 @@ bool video_source::ready(u64 ring_sequence, u64 done_below) {
                                                           [this] { env_->wake(); });
         return camera_->has_frame() || camera_->has_ended();
     }
-    const video::call_watch::scope watched(*watch_);
-    if (!reader_) open_reader();
-    if (reader_->reach(place_of(ring_sequence), ring_sequence, catching_up_ns)) return true;
-    env_->wake();
+    if (catching_up_.valid()) {
+        if (catching_up_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+        catching_up_.get();
+    }
+    if (reached_ == ring_sequence || (reader_ && reader_->is_at(place_of(ring_sequence)))) return true;
+    catching_up_ = std::async(std::launch::async, [this, ring_sequence] { catch_up(ring_sequence); });
     return false;
+}
+
+void video_source::catch_up(u64 ring_sequence) {
+    struct waker {
+        environment* env;
+        ~waker() { env->wake(); }  // also for an exception, which ready() throws again
+    } const wakes{env_};
+    for (bool reached = false; !reached && !stop_;) {
+        const video::call_watch::scope watched(*watch_);
+        if (!reader_) open_reader();
+        reached = reader_->reach(place_of(ring_sequence), ring_sequence, catching_up_ns);
+    }
+    reached_ = ring_sequence;
+}
+
+video_source::~video_source() {
+    stop_ = true;
+    if (catching_up_.valid()) catching_up_.wait();
 }
 
 void video_source::process(frame& f) {

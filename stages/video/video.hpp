@@ -21,6 +21,8 @@
 // What a crash leaves: of a file, frame n is the same picture in every process (video_reader.hpp). A live
 // input is opened again, and what was sent meanwhile is lost.
 
+#include <atomic>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +38,7 @@ namespace carousel::stages {
 
 class video_source : public stage {
 public:
+    ~video_source() override;
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;
     [[nodiscard]] bool ready(u64 ring_sequence, u64 done_below) override;
@@ -44,6 +47,7 @@ public:
 private:
     void read_size(const configuration& with);
     void open_reader();
+    void catch_up(u64 ring_sequence);
     [[nodiscard]] u64 place_of(u64 frame_number) const;
     void process_file(frame& f);
     void process_live(frame& f);
@@ -66,8 +70,9 @@ private:
     std::unique_ptr<video::live_video> camera_;
     std::shared_ptr<media::converter> converter_ = std::make_shared<media::converter>();
     std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< on a GPU: one converted picture per lane
-    f64 last_time_s_ = 0;
-    u64 lap_ns_ = 0;  ///< duration of the file, for the times of a loop
+    std::future<void> catching_up_;  ///< while it is valid, only its thread uses reader_ and reached_
+    std::optional<u64> reached_;     ///< the frame that catch_up() has reached last
+    std::atomic<bool> stop_{false};
 };
 
 }  // namespace carousel::stages

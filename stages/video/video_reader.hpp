@@ -60,6 +60,8 @@ public:
 
 private:
     void open_at_beginning();
+    void require_content(u64 found) const;
+    [[noreturn]] void refuse_change() const;
     [[nodiscard]] bool start_at(const frame_index::start& from);
     void begin_for(u64 frame);
     /// Decodes until there is a next frame. Returns false at the end of the video.

@@ -1,5 +1,6 @@
 // Preloaded into a stage: ends the process, or never returns, when certain packets are decoded, as a decoder
-// with a fault does. DEADLY_PACKETS: "kill 1024 hang 2048", by their presentation times.
+// with a fault does. DEADLY_PACKETS: "kill 1024 hang 2048", by their presentation times. "stall 512"
+// takes 1.2 s, once per process, if the file STALL_IF exists.
 #include <dlfcn.h>
 #include <unistd.h>
 extern "C" {
@@ -22,7 +23,12 @@ extern "C" __attribute__((visibility("default"))) int avcodec_send_packet(AVCode
          at += length) {
         if (packet->pts != pts) continue;
         if (std::string_view(how) == "kill") std::abort();
-        for (;;) ::pause();
+        if (std::string_view(how) == "hang")
+            for (;;) ::pause();
+        static bool stalled = false;
+        const char* const only_if = std::getenv("STALL_IF");
+        if (!stalled && only_if != nullptr && ::access(only_if, F_OK) == 0) ::usleep(1'200'000);
+        stalled = true;
     }
     return real(codec, packet);
 }

@@ -62,6 +62,23 @@ class Kills(Case):
         self.assertIn("h264.mp4 has changed since frame 0 of this run was read; restore it or start a new run", log)
 
 
+class Stalls(Case):
+    def test_a_disk_that_does_not_respond_while_a_successor_catches_up_is_waited_for(self):
+        path = rig.make(self.folder, "h264", 60)
+        stall = os.path.join(self.folder, "stall")
+        tenth = sorted(pts for pts, _ in times_of(path))[10]
+        environment = {"LD_PRELOAD": SHIM, "DEADLY_PACKETS": f"stall {tenth}", "STALL_IF": stall, "CAROUSEL_LOG": "info"}
+        with rig.Run(PROGRAMS, path, options=["--fps", "90"], environment=environment, run_keys="stall_timeout_ms = 400") as run:
+            wait_for("frame 30", lambda: run.decoded_frames() > 30)
+            open(stall, "w", encoding="ascii").close()
+            run.kill_decoder_at(30)
+            self.assertEqual(run.wait(), 0, run.log())
+            result, log = run.result(), run.log()
+        self.assertEqual([result[k] for k in ("frames", "lost", "repeated", "torn")], [60, 0, 0, 0], log)
+        self.assertEqual(log.count(") died: "), 1, log)
+        self.assertNotIn("no stage has a reason to wait", log)
+
+
 class Deadly(Case):
     def test_a_packet_that_ends_the_decoder_costs_the_frames_up_to_the_next_key_frame(self):
         path = rig.make(self.folder, "h264", 150)

@@ -52,12 +52,12 @@ def count_frames(path):
 class Run:
     """One run of a pipeline that reads a video and hashes its pictures."""
 
-    def __init__(self, programs, url, keys="", options=(), sink='run = "carousel-display"\nout = "none"', environment=None):
+    def __init__(self, programs, url, keys="", options=(), sink='run = "carousel-display"\nout = "none"', environment=None, run_keys=""):
         self.folder = tempfile.mkdtemp(prefix="carousel-video-")
         self.programs = programs
         file = os.path.join(self.folder, "video.toml")
         with open(file, "w", encoding="utf-8") as f:
-            f.write(f'[pipeline]\nname = "video-test"\nsize = [{WIDTH}, {HEIGHT}]\n\n[[stage]]\nname = "video"\nrun = "carousel-video"\n'
+            f.write(f'[pipeline]\nname = "video-test"\nsize = [{WIDTH}, {HEIGHT}]\n{run_keys}\n\n[[stage]]\nname = "video"\nrun = "carousel-video"\n'
                     f'url = "{url}"\n{keys}\n\n[[stage]]\nname = "sink"\n{sink}\ninputs = ["video"]\n')
         self.environment = {"CAROUSEL_LOG": "warning", **os.environ, "XDG_RUNTIME_DIR": self.folder,
                             "XDG_CACHE_HOME": os.path.join(self.folder, "cache"), **(environment or {})}
