@@ -73,7 +73,7 @@ void check_seeds(u64 first, u64 count, bool takes_over = false) {
 }  // namespace
 
 TEST_CASE("simulated runs lose, repeat, tear and leak nothing and complete after the last fault") {
-    check_seeds(seed_or(1), scaled(160));
+    check_seeds(seed_or(1), scaled(167));
 }
 
 // Each of them showed a fault of the supervisor, or of this simulator, that later seeds did not.
