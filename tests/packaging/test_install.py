@@ -112,6 +112,8 @@ class Install(unittest.TestCase):
         for name in (n for n in os.listdir(os.path.join(self.all.root, "pipelines")) if n.endswith(".toml")):
             if name == "inference.toml" and "carousel-infer" not in PROGRAMS:
                 continue
+            if name == "video.toml":   # it runs an example in Python, which an installation does not have
+                continue
             self.assertTrue(os.path.isfile(os.path.join(self.prefix, "share/carousel/pipelines", name)), name)
 
 

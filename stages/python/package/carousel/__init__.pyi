@@ -326,7 +326,7 @@ _Outputs = Mapping[str, _Format] | Callable[[Configuration], Mapping[str, _Forma
 @overload
 def stage(target: Callable[..., Any], *, output: _Output = None, outputs: _Outputs = None, device: str = "any",
           ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False,
-          state: _State = None) -> Stage:
+          state: _State = None, bit_equal: bool = False) -> Stage:
     """Makes a stage of a function, or of a class with process(self, ...) if it has state to prepare.
 
     Positional arguments are the frame's planes by name: frame (the frame itself), color (a plane of an input), out (the output's only
@@ -345,14 +345,15 @@ def stage(target: Callable[..., Any], *, output: _Output = None, outputs: _Outpu
     (frame.tombstone_reason), which have no planes. state: planes that the stage remembers from frame to frame,
     {"history": "f32[height, width, 4]"}, or a function of the Configuration. The argument history is then the plane as the frame before
     has left it, read-only, and out_history the plane as this frame leaves it, which must be written as a whole. They are committed with
-    the frame, so a killed stage continues from them. The first frame gets zeros (frame.first_state).
+    the frame, so a killed stage continues from them. The first frame gets zeros (frame.first_state). bit_equal: outputs and state are
+    the same bytes on the CPU as on a GPU, so a run with fallback="cpu" may move the stage to the CPU if the GPU fails.
 
     finish() of a frame runs after process() of later frames. Data that finish() needs of its own frame must be kept in frame.local, not
     in self."""
 @overload
 def stage(target: None = None, *, output: _Output = None, outputs: _Outputs = None, device: str = "any",
           ends: bool = False, writable_inputs: bool = False, reads: Sequence[str] = (), wants_tombstones: bool = False,
-          state: _State = None) -> Callable[[Callable[..., Any]], Stage]: ...
+          state: _State = None, bit_equal: bool = False) -> Callable[[Callable[..., Any]], Stage]: ...
 
 class Pipeline:
     """A pipeline, read from a file, Pipeline("demo.toml"), or built in Python, Pipeline(stages=[...]). start() and run() run it.
