@@ -26,11 +26,11 @@ thread_local std::uintptr_t process_stack = 0;
     s.process(f);
 }
 
-[[gnu::noinline]] void refuse_stack_addresses(const std::byte* object, std::size_t bytes) {
+[[gnu::noinline]] void refuse_stack_addresses(const std::byte* copy, const void* object, std::size_t bytes) {
     const std::uintptr_t begin = here(), own = reinterpret_cast<std::uintptr_t>(object);
     for (std::size_t at = 0; at + sizeof begin <= bytes; at += sizeof begin) {
         std::uintptr_t word = 0;
-        std::memcpy(&word, object + at, sizeof word);
+        std::memcpy(&word, copy + at, sizeof word);
         if (word < begin || word >= process_stack || (word >= own && word < own + bytes)) continue;
         throw config_error(
             "process() enqueues a function that refers to a variable of process() itself: the function runs "

@@ -5,6 +5,7 @@
 // compile time; in memory both are addresses in the stack of process(), which this check finds.
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <type_traits>
@@ -21,17 +22,34 @@ namespace detail {
 /// call_process() is treated as the stack of process().
 void call_process(stage& s, frame& f);
 
-/// Throws config_error if a word of `object` is an address in the stack of the process() call that runs in
-/// this thread, other than in `object` itself. Does nothing outside process().
-void refuse_stack_addresses(const std::byte* object, std::size_t bytes);
+/// Throws config_error if a word of `copy`, the bytes of `object`, is an address in the stack of the
+/// process() call that runs in this thread, other than in `object` itself. Does nothing outside process().
+void refuse_stack_addresses(const std::byte* copy, const void* object, std::size_t bytes);
+
+// Padding has what was in this memory before, which can be a part of an address. GCC can clear it; with other
+// compilers the check may, rarely, refuse a function for it.
+#if defined(__has_builtin) && !defined(__CUDACC__)
+#if __has_builtin(__builtin_clear_padding)
+#define CAROUSEL_CLEAR_PADDING(object) __builtin_clear_padding(object)
+#endif
+#endif
 
 /// Checks closures that consist only of their captures. Other closures (for example with a std::string
-/// captured by value) may contain padding, or addresses of their own parts, and are not checked.
+/// captured by value) may contain addresses of their own parts, and are not checked.
 template <typename Task>
 void check_captures(const Task& task) {
-    if constexpr (std::is_trivially_copyable_v<Task> && !std::is_empty_v<Task>)
-        refuse_stack_addresses(reinterpret_cast<const std::byte*>(&task), sizeof(Task));
+    if constexpr (std::is_trivially_copyable_v<Task> && !std::is_empty_v<Task>) {
+#if defined(CAROUSEL_CLEAR_PADDING)
+        alignas(Task) std::byte copy[sizeof(Task)];
+        std::memcpy(copy, static_cast<const void*>(&task), sizeof(Task));
+        CAROUSEL_CLEAR_PADDING(reinterpret_cast<Task*>(copy));
+        refuse_stack_addresses(copy, &task, sizeof(Task));
+#else
+        refuse_stack_addresses(reinterpret_cast<const std::byte*>(&task), &task, sizeof(Task));
+#endif
+    }
 }
+#undef CAROUSEL_CLEAR_PADDING
 
 }  // namespace detail
 

@@ -4,8 +4,10 @@
 #include <carousel/cpu.hpp>
 #include <carousel/hash.hpp>
 #include <carousel/testing.hpp>
+#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -455,10 +457,26 @@ TEST_CASE("a function that refers to a variable of process() is refused when it 
             if (how_ == 2) cpu::enqueue(f, [&step](cpu::pool&) { ++step; });
             if (how_ == 3) cpu::for_each(f, 3, 3, [=, this](u64) { rows += step; });
             if (how_ == 4) cpu::for_each(f, 3, 3, [=](u64) { *there += step + text.size() - 4; });
+            if (how_ == 5) {  // an address of this call is left in the padding
+                struct with_padding {
+                    bool one;
+                    u64* to;
+                    void operator()(u64) const { *to += one ? 1 : 0; }
+                };
+                alignas(with_padding) std::byte memory[sizeof(with_padding)];
+                const u64* const address = &step;
+                std::memcpy(memory, &address, sizeof address);
+                cpu::for_each(f, 3, 3, *new (memory) with_padding{true, there});
+            }
         }
         int how_;
     };
-    for (int how = 0; how < 5; ++how) {
+#if defined(__clang__)
+    constexpr int ways = 5;  // Clang cannot clear padding
+#else
+    constexpr int ways = 6;
+#endif
+    for (int how = 0; how < ways; ++how) {
         CAPTURE(how);
         const scratch_folder folder;
         testing::chain c({.runtime_directory = folder.path.string()});
