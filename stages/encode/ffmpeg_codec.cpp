@@ -24,12 +24,14 @@ ring::yuv_colours encoded_colours(const encode_settings& with) {
     return with.pixels == ring::pixel_format::nv12 ? with.colours : ring::yuv_colours{};
 }
 
-void set_colours(AVCodecContext& to, const ring::yuv_colours& colours) {
+/// The transfer of a YUV picture is not known here. RGB and grey pictures are sRGB.
+void set_colours(AVCodecContext& to, const encode_settings& with) {
+    const ring::yuv_colours colours = encoded_colours(with);
     const bool rgb = (av_pix_fmt_desc_get(to.pix_fmt)->flags & AV_PIX_FMT_FLAG_RGB) != 0;
     to.color_range = rgb ? AVCOL_RANGE_JPEG : media::range_of(colours);
     to.colorspace = rgb ? AVCOL_SPC_RGB : media::space_of(colours);
-    to.color_primaries = AVCOL_PRI_BT709;
-    to.color_trc = AVCOL_TRC_IEC61966_2_1;
+    to.color_primaries = media::primaries_of(colours);
+    to.color_trc = with.pixels == ring::pixel_format::nv12 ? AVCOL_TRC_UNSPECIFIED : AVCOL_TRC_IEC61966_2_1;
 }
 
 }  // namespace
@@ -86,7 +88,7 @@ void codec::open(const encode_settings& with, const AVOutputFormat& format, medi
     c.time_base =
         with.own_times ? AVRational{1, own_time_scale} : AVRational{c.framerate.den, c.framerate.num};
     c.pix_fmt = choose_pixels(with, encoder);
-    set_colours(c, encoded_colours(with));
+    set_colours(c, with);
     c.flags |= AV_CODEC_FLAG_BITEXACT;
     if ((format.flags & AVFMT_GLOBALHEADER) != 0) c.flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     add_defaults(rest, with, c);

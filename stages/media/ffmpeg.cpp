@@ -107,6 +107,12 @@ AVColorSpace space_of(const ring::yuv_colours& colours) noexcept {
                                     : AVCOL_SPC_BT709;
 }
 
+AVColorPrimaries primaries_of(const ring::yuv_colours& colours) noexcept {
+    return colours.matrix == 601    ? AVCOL_PRI_SMPTE170M
+           : colours.matrix == 2020 ? AVCOL_PRI_BT2020
+                                    : AVCOL_PRI_BT709;
+}
+
 AVColorRange range_of(const ring::yuv_colours& colours) noexcept {
     return colours.full_range ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
 }

@@ -69,6 +69,8 @@ private:
 [[nodiscard]] ring::yuv_colours colours_of(AVColorSpace space, AVColorRange range, AVPixelFormat pixels,
                                            u32 height) noexcept;
 [[nodiscard]] AVColorSpace space_of(const ring::yuv_colours& colours) noexcept;
+/// The primaries of the recommendation that defines the matrix.
+[[nodiscard]] AVColorPrimaries primaries_of(const ring::yuv_colours& colours) noexcept;
 [[nodiscard]] AVColorRange range_of(const ring::yuv_colours& colours) noexcept;
 
 /// One side of a conversion.
