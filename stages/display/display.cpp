@@ -23,7 +23,8 @@ description display::configure(const configuration& with) {
     const std::optional<std::string> film = out.ends_with(".mp4") ? literal_text(out) : std::nullopt;
     if (film) {
         if (const std::string why = why_no_films(); !why.empty()) {
-            throw settings_error("out", fmt::format("out = \"{}\": {}", out, why));
+            throw settings_error(
+                "out", fmt::format("out = \"{}\": {}, or write pictures, e.g. frame_%05d.png", out, why));
         }
         film_name_ = *film;
     } else if (!out.empty() && out != "none") {

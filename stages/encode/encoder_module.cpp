@@ -33,9 +33,8 @@ std::string why_no_films() {
     const std::string path = module_path();
     if (::access(path.c_str(), R_OK) == 0) return "";
     return fmt::format(
-        "this build can't write films ({} is missing): install ffmpeg's libraries (apt-get install "
-        "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev) and build again, or write pictures, "
-        "e.g. frame_%05d.png",
+        "carousel-encode and films need {}, which is missing: install ffmpeg's libraries (apt-get install "
+        "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev) and build again",
         path);
 }
 
