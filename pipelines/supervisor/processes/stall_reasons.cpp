@@ -86,6 +86,9 @@ std::string missing_reader(const process_table& t, const seat& s) {
     const std::string frame = frame_text(oldest_in_progress(t, s));
     if (st.has_output())
         return fmt::format("{} waits for another host: {} has not returned from {}", s.label, frame, host);
+    for (const char* key : {"url", "out"})  // of an encoder, which waits for its receiver
+        if (!st.spec.remote && with.contains(key))
+            return fmt::format("{} waits: the receiver of {} takes nothing", s.label, with.value(key, "?"));
     return fmt::format(
         "{} waits for another host: {} is not {} of {}", s.label, frame,
         with.value("release", "committed") == "durable" ? "in the files of all sinks" : "in the ring", host);
