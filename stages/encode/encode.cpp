@@ -7,6 +7,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/output_file.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -38,6 +39,13 @@ ring::image_description require_picture(const configuration& with) {
     throw config_error(
         fmt::format("stage \"{}\" encodes pictures (rgba8, rgba16, gray8, nv12), but stage \"{}\" writes {}",
                     with.stage, input.stage, input.format.describe()));
+}
+
+/// True if a program outside takes the output: a receiver that ends or pauses is not the fault of a frame.
+bool has_receiver(const encode_settings& e) {
+    if (e.network || e.url == "pipe:1") return true;
+    const std::optional<output_target> to = find_output(e.url);
+    return to && !to->is_file;
 }
 
 /// A rate, or "frames".
@@ -86,6 +94,9 @@ description encode::configure(const configuration& with) {
     e.segment_s = s.number("segment_s", 2.0, 0.01, 3600.0);
     e.keep = static_cast<u32>(s.integer("keep", 0, 0, most_segments));
     e.timeout_s = s.number("timeout_s", 10.0, 0.1, 3600.0);
+    e.on_wait = [this] {
+        if (current_ != nullptr) current_->wait_for_link(true);
+    };
     hashes_ = s.flag("hash", false);
     read_times(e, with);
     if (e.own_times && e.format == container::hls)
@@ -102,7 +113,7 @@ description encode::configure(const configuration& with) {
         picture_bytes_ += p.bytes();
     }
     description d;
-    d.forwards_frames = settings_.network;  // a receiver that ends the connection is not the fault of a frame
+    d.forwards_frames = has_receiver(settings_);
     return d;
 }
 
@@ -134,11 +145,14 @@ void encode::finish(frame& f) {
     const std::byte* const from = lanes_[f.lane()]->host_data();
     picture_planes picture;
     for (std::size_t k = 0; k < planes_.size(); ++k) picture.at[k] = from + planes_[k].at;
+    current_ = &f;
     output_->write(f.frame_number(), picture, static_cast<u64>(f.time_s() * static_cast<f64>(ns_per_s)));
+    current_ = nullptr;
 }
 
 encode::~encode() {
     if (!output_) return;
+    current_ = nullptr;  // set if finish() has failed
     try {
         output_->close();
     } catch (const std::exception& e) {

@@ -15,7 +15,7 @@
 //   fps           frame N is shown at N / fps; "frames": at the frame's own time [the pipeline's fps, or 30]
 //   segment_s     shortest duration of an HLS segment in seconds [2]
 //   keep          number of HLS segments that are kept; 0: all [0]
-//   timeout_s     limit of each wait for a network output [10]
+//   timeout_s     limit of each wait for a network output, a pipe, a FIFO [10]
 //   hash          records a hash of the first plane of each picture for the report [false]
 // What a crash leaves: a file or a folder has each frame exactly once (encoded_file.hpp, hls_folder.hpp). A
 // network output, a pipe or a FIFO gets the frame during which a process was killed again (at least once).
@@ -51,6 +51,7 @@ private:
     std::vector<plane> planes_;
     u64 picture_bytes_ = 0;
     std::unique_ptr<encoded_output> output_;
+    frame* current_ = nullptr;              ///< the frame that is being written
     std::unique_ptr<plane_hasher> hasher_;  ///< null: no hashes
     bool hashes_ = false;
     /// One picture per lane, in memory that the CPU can read. A copy is needed, because the output is written

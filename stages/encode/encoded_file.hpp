@@ -45,9 +45,10 @@ public:
 
 class encoded_file final : public encoded_sink {
 public:
-    /// `note`: path of the small file. Throws output_error with the failure, the path and a remedy.
+    /// `note`: path of the small file. `wait`: for the reader of a FIFO or a device. Throws output_error with
+    /// the failure, the path and a remedy; config_error for a file whose container cannot be continued.
     encoded_file(std::string path, std::string note, std::span<const u8> heading,
-                 container format = container::mp4);
+                 container format = container::mp4, receiver_wait wait = {});
 
     [[nodiscard]] bool contains(u64 frame_number) const noexcept override {
         return last_ && frame_number <= *last_;
@@ -60,21 +61,30 @@ public:
 
 private:
     [[nodiscard]] u32 noted_part() const;
-    void note_part(u32 part) const;
     void begin_part(u32 part, std::span<const u8> heading);
     [[nodiscard]] bool continue_part(u32 part, std::span<const u8> heading);
     void open_locked(u32 part, int flags);
     void begin_stream(const output_target& to, std::span<const u8> heading);
     void write_at_end(std::span<const u8> bytes);
+    void write_to_reader(std::span<const u8> bytes);
     [[noreturn]] void fail(const char* what, int error_number) const;
 
     std::string path_, note_, part_;
     container format_;
+    receiver_wait wait_;
     shm::unique_fd file_;
     bool is_stream_ = false;  ///< a FIFO or a device
     u64 bytes_ = 0;
     std::optional<u64> last_;
 };
+
+/// The first line of a note; empty if there is no note: the output begins. Throws output_error if the note
+/// cannot be read.
+[[nodiscard]] std::optional<std::string> read_note(const std::string& note);
+/// Replaces the note. Does nothing if the path is empty. Throws output_error.
+void write_note(const std::string& note, const std::string& line);
+/// Throws output_error: the note exists but has no meaning, so nothing may be removed from the output.
+[[noreturn]] void throw_damaged_note(const std::string& note, const std::string& output);
 
 /// Waits up to 10 s for the lock of an open file or folder, which a predecessor has until it ends. Returns 0
 /// or the error number; EWOULDBLOCK after 10 s.

@@ -10,8 +10,9 @@
 
 namespace carousel::stages {
 
-/// Sets `format` and `network` by the URL: the ending of a file name, or the scheme. A non-empty `name` (mp4,
-/// mkv, hls, mpegts, rtsp, flv) is used instead of the ending. Throws config_error.
+/// Sets `format` and `network` by the URL: the ending of a file name, or the scheme; file:// is removed from
+/// the URL. A non-empty `name` (mp4, mkv, hls, mpegts, rtsp, flv) is used instead of the ending. Throws
+/// config_error, also for a container of files at a network URL.
 void set_container(encode_settings& to, const std::string& name);
 
 /// One encoded output. One thread.

@@ -4,6 +4,7 @@
 // load a hundred others, and a display that restarts after a kill should not wait for them.
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,7 +25,14 @@ struct picture_planes {
 enum class container : u8 { mp4, matroska, hls, mpegts, rtsp, flv };
 [[nodiscard]] std::string_view name_of(container c) noexcept;
 
-/// What to encode, how, and where to. Plain data.
+/// How to wait for a receiver or reader that takes no bytes.
+struct receiver_wait {
+    static constexpr u64 slice_ns = 200'000'000;
+    f64 timeout_s = 10;                  ///< limit of each wait
+    std::function<void()> on_wait = {};  ///< called after each slice of a wait; does not throw
+};
+
+/// What to encode, how, and where to.
 struct encode_settings {
     std::string url = {};               ///< the path of a file, or the URL of a network output
     container format = container::mp4;  ///< see container_of()
@@ -40,12 +48,13 @@ struct encode_settings {
     std::map<std::string, std::string> options = {};  ///< more options of the encoder and the container
     f64 fps = 30;            ///< frame N is shown at N / fps, unless `own_times` is set
     bool own_times = false;  ///< each frame has its own time
-    f64 timeout_s = 10;      ///< limit of each wait for a network output
+    f64 timeout_s = 10;      ///< limit of each wait for a network output, a pipe, a FIFO
     f64 segment_s = 2;       ///< shortest duration of an HLS segment
     u32 keep = 0;            ///< number of HLS segments that are kept; 0: all
     ring::pixel_format pixels = ring::pixel_format::rgba8;  ///< of the pictures, as their colours
     ring::yuv_colours colours = {};
     u32 width = 0, height = 0;
+    std::function<void()> on_wait = {};  ///< as in receiver_wait
 };
 
 /// One picture as compressed bytes.
@@ -87,6 +96,6 @@ struct encoder_functions {
 };
 /// Type of the module's only symbol. The number in the name changes with this interface.
 using encoder_module = const encoder_functions* (*)();
-inline constexpr const char* encoder_module_symbol = "carousel_encoder_2";
+inline constexpr const char* encoder_module_symbol = "carousel_encoder_3";
 
 }  // namespace carousel::stages

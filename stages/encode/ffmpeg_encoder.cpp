@@ -113,7 +113,7 @@ private:
         writer_.reset(writer);
         writer->flags |= AVFMT_FLAG_BITEXACT | AVFMT_FLAG_FLUSH_PACKETS;
         writer->interrupt_callback = {
-            [](void* of) { return now_ns() > static_cast<const ffmpeg_encoder*>(of)->until_ ? 1 : 0; }, this};
+            [](void* of) { return static_cast<ffmpeg_encoder*>(of)->is_overdue() ? 1 : 0; }, this};
         AVStream* stream = avformat_new_stream(writer, nullptr);
         check(avcodec_parameters_from_context(stream->codecpar, &codec_.context()), "describing the stream");
         if (stream->codecpar->codec_id == AV_CODEC_ID_HEVC && std::string_view(format_.name) == "mp4")
@@ -147,8 +147,16 @@ private:
             throw output_error("the MP4 writer of ffmpeg's libraries uses another time scale than expected");
     }
 
+    // FFmpeg's libraries call this several times per second while they wait.
+    [[nodiscard]] bool is_overdue() const {
+        const u64 now = now_ns();
+        if (with_.on_wait && now - began_ > receiver_wait::slice_ns) with_.on_wait();
+        return now > until_;
+    }
+
     void begin_wait() noexcept {
-        until_ = now_ns() + static_cast<u64>(with_.timeout_s * static_cast<f64>(ns_per_s));
+        began_ = now_ns();
+        until_ = began_ + static_cast<u64>(with_.timeout_s * static_cast<f64>(ns_per_s));
     }
 
     // Retries until the time has passed, because the receiver may be starting.
@@ -189,6 +197,7 @@ private:
     media::options rest_;
     ffmpeg::codec codec_;
     std::vector<u8> bytes_, heading_;
+    u64 began_ = 0;        ///< of the wait, CLOCK_MONOTONIC
     u64 until_ = ~u64{0};  ///< CLOCK_MONOTONIC; the network output is interrupted after that
     bool closed_ = false;
     std::unique_ptr<AVFormatContext, writer_freer> writer_;
@@ -237,6 +246,6 @@ constexpr encoder_functions functions{make, check_settings};
 }  // namespace carousel::stages
 
 extern "C" __attribute__((visibility("default"))) const carousel::stages::encoder_functions*
-carousel_encoder_2() {
+carousel_encoder_3() {
     return &carousel::stages::functions;
 }

@@ -54,20 +54,19 @@ hls_folder::hls_folder(const std::string& playlist, std::string note, std::span<
             fmt::format("another process writes into the folder {}: choose another one", folder_));
     if (failed != 0) fail("locking the folder of", playlist_, failed);
     heading_ = fmt::format("{}_init_{:016x}.mp4", name_, hash_of(heading));
-    std::ifstream in(note_);
-    std::string noted;
-    if (std::getline(in, noted) && !noted.empty()) {
+    if (const std::optional<std::string> noted = read_note(note_)) {
+        if (noted->empty()) throw_damaged_note(note_, playlist_);
         continue_after_predecessor();
         // The segment of a predecessor with another heading ends here.
-        if (current_ && noted != heading_) {
-            current_->heading = noted;
+        if (current_ && *noted != heading_) {
+            current_->heading = *noted;
             finish_segment(*last_ + 1);
         }
         write_heading(heading);
     } else {
         begin(heading);
     }
-    write_note();
+    write_note(note_, heading_);
 }
 
 void hls_folder::fail(const char* what, const std::string& path, int error_number) const {
@@ -108,15 +107,6 @@ void hls_folder::write_heading(std::span<const u8> heading) {
     if (fs::file_size(path, absent) == heading.size() && !absent) return;  // also if the disk is full
     if (const int failed = write_output_file(path, {std::as_bytes(heading)}); failed != 0)
         fail("writing", path, failed);
-}
-
-// Replaced by a rename. If the process crashes before the rename, the older note or no note is left, and the
-// next incarnation begins again or finds the older heading.
-void hls_folder::write_note() const {
-    if (note_.empty()) return;
-    const std::string text = heading_ + "\n";
-    if (const int failed = write_output_file(note_, {std::as_bytes(std::span(text))}); failed != 0)
-        fail("writing", note_, failed);
 }
 
 void hls_folder::read_playlist() {

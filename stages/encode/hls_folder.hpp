@@ -44,7 +44,6 @@ private:
     void continue_after_predecessor();
     void read_playlist();
     void write_heading(std::span<const u8> heading);
-    void write_note() const;
     void finish_segment(u64 end);
     void write_playlist(const std::vector<segment>& listed, u64 removed, bool ended);
     void open_segment(u64 first, int flags);

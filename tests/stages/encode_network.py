@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """carousel-encode to receivers of other projects, with kills: MPEG-TS over UDP and a pipe to ffmpeg, RTSP to a server of GStreamer.
 The receivers must get pictures before and after each kill; the run must deliver each frame once.
-Usage: encode_network.py FOLDER_OF_PROGRAMS [--only udp|pipe|rtsp|refused] [--kills 5]"""
+Usage: encode_network.py FOLDER_OF_PROGRAMS [--only udp|pipe|paused|rtsp|refused] [--kills 5]"""
 import argparse
+import concurrent.futures
 import os
 import re
 import signal
@@ -91,6 +92,30 @@ def pipe(programs, kills):
     return verdict("pipe", frames, frames_decoded(log), killed, frames - kills) and killed == kills
 
 
+def paused(programs, _kills):
+    """A reader that pauses for longer than frame_timeout_ms (2 s) and less than timeout_s gets every byte, and no process is ended."""
+    inner, outer = os.pipe()
+
+    def read():
+        total = 0
+        while data := os.read(inner, 65536):
+            if total < 200_000 <= total + len(data):
+                time.sleep(5)
+            total += len(data)
+        return total
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, os.fdopen(outer, "wb") as to:
+        taken = pool.submit(read)
+        with encoded.Run(programs, {"encode": 'url = "pipe:1"\nquality = 0\npixel_format = "yuv444p"'}, 150, size=(640, 360), fps=FPS, stdout=to) as run:
+            to.close()
+            restarts = {s["name"]: s["restarts"] for s in run.finish()["stages"]}
+        total = taken.result(30)
+    os.close(inner)
+    ok = total > 400_000 and not any(restarts.values())
+    print(f"paused   {total} bytes after a pause of 5 s, restarts {restarts}: {'ok' if ok else 'too few bytes, or restarts'}", flush=True)
+    return ok
+
+
 def rtsp(programs, kills):
     python = "/usr/bin/python3"
     there = subprocess.run([python, "-c", "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import GstRtspServer"],
@@ -133,7 +158,7 @@ def refused(programs, _kills):
     return verdict("late", 60, frames_decoded(log), 0, 60) and ok
 
 
-PARTS = {"udp": udp, "pipe": pipe, "rtsp": rtsp, "refused": refused}
+PARTS = {"udp": udp, "pipe": pipe, "paused": paused, "rtsp": rtsp, "refused": refused}
 
 
 def main():

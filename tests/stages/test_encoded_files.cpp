@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -231,6 +233,99 @@ TEST_CASE("an HLS folder keeps the newest segments, and a new run removes all of
     CHECK(std::count(names.begin(), names.end(), "other.m4s") == 1);
 }
 
+TEST_CASE("a damaged note removes nothing from the output") {
+    place p;
+    bytes whole = mkv_heading();
+    append(whole, cluster(0));
+    write(p.file, whole);
+    for (const bytes& damaged : {bytes{}, bytes{'x', '\n'}, bytes{'0', '\n'}}) {
+        write(p.note, damaged);
+        CHECK_THROWS_WITH(encoded_file(p.file, p.note, mkv_heading(), container::matroska),
+                          test::contains("is damaged"));
+        CHECK(content(p.file) == whole);
+    }
+    fs::remove(p.note);
+    live(p).up_to(6);
+    write(p.note, {});
+    CHECK_THROWS_WITH(live(p), test::contains("is damaged"));
+    CHECK(fs::exists(p.playlist));
+}
+
+TEST_CASE("a note that cannot be written is an error, and the older one is kept") {
+    place p;
+    write_note(p.note, "1");
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit none{0, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+    CHECK_THROWS_AS(write_note(p.note, "2"), output_error);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    CHECK(read_note(p.note) == "1");
+    CHECK_FALSE(read_note(p.file));
+}
+
+TEST_CASE("a container that cannot be continued is refused in a file") {
+    const place p;
+    write(p.file, {1});
+    CHECK_THROWS_WITH(encoded_file(p.file, p.note, {}, container::mpegts),
+                      test::contains("cannot be continued after a kill"));
+    CHECK(content(p.file) == bytes{1});
+}
+
+TEST_CASE("the reader of a FIFO may pause: the wait is reported, and ends after timeout_s") {
+    const place p;
+    REQUIRE(::mkfifo(p.file.c_str(), 0600) == 0);
+    const shm::unique_fd reader(::open(p.file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    const bytes unit(200'000, 7);  // more than a pipe holds
+    u32 waits = 0;
+    bytes read;
+    bool reads = true;
+    const auto on_wait = [&] {
+        ++waits;
+        bytes some(80'000);
+        for (ssize_t n = 1; reads && (n = ::read(reader.get(), some.data(), some.size())) > 0;)
+            read.insert(read.end(), some.begin(), some.begin() + n);
+    };
+    encoded_file f(p.file, p.note, mkv_heading(), container::matroska, {0.3, on_wait});
+    f.append(0, unit);
+    CHECK(waits >= 2);
+    on_wait();
+    bytes expected = mkv_heading();
+    append(expected, unit);
+    CHECK(read == expected);
+    reads = false;
+    CHECK_THROWS_WITH(f.append(1, unit), test::contains("its reader has read nothing for 0.3 s"));
+}
+
+/// The value of an element of one byte in the heading of a Matroska file; 2 (unspecified) if it is not there.
+int tag(const bytes& heading, u8 second_byte_of_id) {
+    const u8 name[] = {0x55, second_byte_of_id, 0x81};
+    const auto at = std::search(heading.begin(), heading.end(), std::begin(name), std::end(name));
+    return heading.end() - at > 3 ? at[3] : 2;
+}
+
+/// Primaries, transfer and matrix (ISO/IEC 23091-2).
+std::array<int, 3> tags(ring::pixel_format pixels, u32 matrix) {
+    const bytes heading = make_encoder({.url = "a.mkv",
+                                        .format = container::matroska,
+                                        .pixels = pixels,
+                                        .colours = {.matrix = matrix},
+                                        .width = 64,
+                                        .height = 48})
+                              ->heading();
+    return {tag(heading, 0xBB), tag(heading, 0xBA), tag(heading, 0xB1)};
+}
+
+TEST_CASE("NV12 is described by the primaries of its matrix, RGB and grey as sRGB") {
+    if (!why_no_films().empty()) CAROUSEL_SKIP(why_no_films().c_str());
+    CHECK(tags(ring::pixel_format::nv12, 601) == std::array{6, 2, 6});
+    CHECK(tags(ring::pixel_format::nv12, 709) == std::array{1, 2, 1});
+    CHECK(tags(ring::pixel_format::nv12, 2020) == std::array{9, 2, 9});
+    CHECK(tags(ring::pixel_format::rgba8, 601) == std::array{1, 13, 1});
+    CHECK(tags(ring::pixel_format::gray8, 601) == std::array{1, 13, 1});
+}
+
 TEST_CASE("the URL determines the container, and whether it is a network output") {
     const auto of = [](const std::string& url, const std::string& format = "") {
         encode_settings e{.url = url};
@@ -245,6 +340,15 @@ TEST_CASE("the URL determines the container, and whether it is a network output"
     CHECK(of("http://h/a", "mpegts") == std::pair(container::mpegts, true));
     CHECK(of("pipe:1") == std::pair(container::mpegts, false));
     CHECK(of("/dev/video9", "mkv") == std::pair(container::matroska, false));
+    CHECK(of("file:///x/a.mp4") == std::pair(container::mp4, false));
+    encode_settings local{.url = "file:///x/a.mp4"};
+    set_container(local, "");
+    CHECK(local.url == "/x/a.mp4");
+    CHECK_THROWS_WITH(of("http://h/a.m3u8"),
+                      test::contains("hls cannot be sent over a network; use format = \"mpegts\""));
+    CHECK_THROWS_WITH(of("http://h/a.mp4"), test::contains("mp4 cannot be sent over a network"));
+    CHECK_THROWS_WITH(of("tcp://h:1", "mkv"), test::contains("mkv cannot be sent over a network"));
+    CHECK_THROWS_WITH(of("a.mkv", "rtsp"), test::contains("begins with rtsp://"));
     CHECK_THROWS_WITH(of("a.avi"), test::contains("does not determine a container"));
     CHECK_THROWS_WITH(of("a.mkv", "avi"), test::contains("format = \"avi\""));
 }
