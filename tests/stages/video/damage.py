@@ -12,11 +12,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import video_rig as rig  # noqa: E402
 
 FRAMES = 90
+UNREPORTED = 15   # frames that a demuxer may lose without a report, so that later frames have lower numbers
 
 
 def damage(data, rng):
     """Flips bits, overwrites, zeroes or removes bytes between the first and the last twentieth of the file: its headers stay whole. Returns
-    the bytes and whether the file may be refused as a whole, because its table of packets is at another place."""
+    the bytes, whether the file may be refused as a whole, because its table of packets is at another place, and the place after which it is
+    as before (None: nowhere)."""
     data = bytearray(data)
 
     def place(length=1):
@@ -25,12 +27,20 @@ def damage(data, rng):
     how = rng.choice(("bits", "bits", "many bits", "noise", "zeros", "removed"))
     length = rng.randint(16, len(data) // 20)
     if "bits" in how:
-        for _ in range(rng.randint(1, 8) if how == "bits" else rng.randint(50, 400)):
-            data[place()] ^= 1 << rng.randrange(8)
-        return bytes(data), False
+        places = [place() for _ in range(rng.randint(1, 8) if how == "bits" else rng.randint(50, 400))]
+        for at in places:
+            data[at] ^= 1 << rng.randrange(8)
+        return bytes(data), False, max(places) + 1
     at = place(length)
     data[at:at + length] = {"noise": rng.randbytes(length), "zeros": bytes(length), "removed": b""}[how]
-    return bytes(data), how == "removed"
+    return bytes(data), how == "removed", None if how == "removed" else at + length
+
+
+def first_after(path, place):
+    """The number of the first key frame that begins at or after a byte of the file; FRAMES: there is none."""
+    rows = rig.packets(path)
+    later = [pts for pts, position, key in rows if key and position >= place]
+    return sum(pts < min(later) for pts, _, _ in rows) if later else FRAMES
 
 
 def main():
@@ -51,7 +61,7 @@ def main():
             codec = codecs[seed % len(codecs)]
             path = os.path.join(folder, f"damaged-{os.path.basename(whole[codec])}")
             with open(whole[codec], "rb") as f:
-                data, may_be_refused = damage(f.read(), random.Random(seed))
+                data, may_be_refused, whole_after = damage(f.read(), random.Random(seed))
             with open(path, "wb") as f:
                 f.write(data)
             problem = ""
@@ -59,7 +69,9 @@ def main():
                 try:
                     code = run.wait(90)
                     result = run.result() if code in (0, 4) else {}
-                    missing = run.log().count("is missing in")
+                    gone = {int(line.split("frame ")[1].split()[0]) for line in run.log().splitlines() if "is missing in" in line}
+                    missing = len(gone)
+                    after = FRAMES if whole_after is None else first_after(whole[codec], whole_after)
                     if code == 2 and may_be_refused and run.log().count("error: ") == 1:
                         found[codec].update(refused=1)
                     elif code not in (0, 4):
@@ -68,6 +80,8 @@ def main():
                         problem = str(result)
                     elif result["frames"] - missing < FRAMES // 4:
                         problem = f"only {result['frames'] - missing} pictures"
+                    elif FRAMES - after > UNREPORTED and (result["frames"] <= after or max(gone, default=-1) >= result["frames"] - (FRAMES - after)):
+                        problem = f"the file is whole from frame {after} on, but of {result['frames']} frames these are missing: {sorted(gone)}"
                     else:
                         found[codec].update(runs=1, frames=result["frames"], missing=missing, other_count=result["frames"] != FRAMES,
                                             deaths=run.log().count("ended this stage's process"))

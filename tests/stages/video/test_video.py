@@ -18,10 +18,7 @@ SHIM = os.path.join(PROGRAMS, "libcarousel-test-deadly-packet.so")
 
 def times_of(path):
     """(presentation time, is a key frame) of each packet, in the order of decoding."""
-    out = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts,flags", "-of", "csv=p=0", path],
-                         capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL)
-    rows = [line.split(",") for line in out.stdout.split()]
-    return [(int(row[0]), "K" in row[1]) for row in rows]
+    return [(pts, key) for pts, _, key in rig.packets(path)]
 
 
 class Case(unittest.TestCase):

@@ -49,6 +49,14 @@ def count_frames(path):
     return int(out.stdout.strip().strip(","))
 
 
+def packets(path):
+    """(presentation time, byte in the file, is a key frame) of each packet, in the order of decoding."""
+    out = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts,pos,flags", "-of", "csv=p=0", path],
+                         capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL)
+    rows = [line.split(",") for line in out.stdout.split()]
+    return [(int(row[0]), int(row[1]), "K" in row[2]) for row in rows]
+
+
 class Run:
     """One run of a pipeline that reads a video and hashes its pictures."""
 
