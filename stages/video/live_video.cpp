@@ -82,14 +82,12 @@ void live_video::run() {
             wait_ns = first_pause_ns;
             reason = play();
             if (reason.empty() && !reconnects_) break;
-        } catch (const error& e) {
+        } catch (const input_error& e) {
             reason = e.what();
             // A device that has worked may return; one that never did is an error of the pipeline file.
-            if (where_.kind != address_kind::network && !was_open_) {
-                const std::lock_guard lock(mutex_);
-                failure_ = reason;
-                break;
-            }
+            if (where_.kind != address_kind::network && !was_open_) return end(reason);
+        } catch (const error& e) {  // a later attempt has the same error
+            return end(e.what());
         }
         if (stop_) break;
         log::warning("{}: {}; trying again in {:.1f} s", where_.written,
@@ -97,8 +95,13 @@ void live_video::run() {
         pause(wait_ns);
         wait_ns = std::min(wait_ns * 2, longest_pause_ns);
     }
+    end("");
+}
+
+void live_video::end(const std::string& failure) {
     {
         const std::lock_guard lock(mutex_);
+        failure_ = failure;
         ended_ = true;
     }
     wake_();

@@ -28,7 +28,7 @@ struct live_frame {
 class live_video {
 public:
     /// `wake` is called, in the thread, when there is a frame or the input has ended. With `reconnects`, an
-    /// input that ends or fails is opened again.
+    /// input that ends is opened again; one that fails always is, except after an error of the pipeline file.
     live_video(const address& where, int stream, const media::options& options, bool reconnects,
                std::function<void()> wake);
     ~live_video();
@@ -37,12 +37,13 @@ public:
 
     [[nodiscard]] bool has_frame();
     /// True if there is no frame, and there will be none. Throws config_error if the input could not be
-    /// opened.
+    /// opened, or cannot be decoded.
     [[nodiscard]] bool has_ended();
     [[nodiscard]] std::optional<live_frame> take();
 
 private:
     void run();
+    void end(const std::string& failure);
     [[nodiscard]] bool open();
     /// Reads until the input ends; returns the reason, "" for a regular end.
     [[nodiscard]] std::string play();

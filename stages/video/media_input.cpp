@@ -13,6 +13,7 @@ extern "C" {
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -36,6 +37,19 @@ constexpr std::array live_protocols{"rtsp", "rtsps", "rtmp", "rtmps", "rtp",
 void register_devices() {
     static std::once_flag once;
     std::call_once(once, avdevice_register_all);
+}
+
+/// True for the errors of an address or of its options, which a later attempt has again.
+bool is_lasting(int result) {
+    constexpr std::array lasting{AVERROR_PROTOCOL_NOT_FOUND,
+                                 AVERROR_DEMUXER_NOT_FOUND,
+                                 AVERROR_OPTION_NOT_FOUND,
+                                 AVERROR_HTTP_BAD_REQUEST,
+                                 AVERROR_HTTP_UNAUTHORIZED,
+                                 AVERROR_HTTP_FORBIDDEN,
+                                 AVERROR(EINVAL),
+                                 AVERROR(ENOSYS)};
+    return std::find(lasting.begin(), lasting.end(), result) != lasting.end();
 }
 
 bool is_fifo(const std::string& path) {
@@ -100,6 +114,13 @@ media_input::media_input(const address& where, int stream, const media::options&
         close();
         throw config_error(fmt::format("url = \"{}\": {}", where.written, why));
     };
+    const auto fail = [&](const std::string& why, int result) {
+        close();
+        const std::string silent =
+            fmt::format("no data for {} s; check the address, and that the sender runs", patience_s);
+        throw input_error(
+            fmt::format("url = \"{}\": {}", where.written, result == AVERROR_EXIT ? silent : why));
+    };
     const AVInputFormat* const as =
         where.format.empty() ? nullptr : av_find_input_format(where.format.c_str());
     if (!where.format.empty() && as == nullptr)
@@ -108,18 +129,26 @@ media_input::media_input(const address& where, int stream, const media::options&
     if (format_ == nullptr) throw std::bad_alloc();
     format_->interrupt_callback = {interrupted, this};
     if (where.kind == address_kind::pipe) open_pipe(where);
+    // Otherwise FFmpeg waits for a device's next picture without a timeout.
+    if (where.kind == address_kind::device) format_->flags |= AVFMT_FLAG_NONBLOCK;
     if (patience_ns_ != 0) deadline_ns_ = now_ns() + patience_ns_;
-    if (const int result = avformat_open_input(&format_, where.url.c_str(), as, rest_.argument()); result < 0)
-        refuse(fmt::format("cannot be opened: {}; check the name, and that this user may read it",
-                           media::error_text(result)));
+    if (const int result = avformat_open_input(&format_, where.url.c_str(), as, rest_.argument());
+        result < 0) {
+        const std::string why =
+            fmt::format("cannot be opened: {}; check the name, and that this user may read it",
+                        media::error_text(result));
+        if (is_lasting(result)) refuse(why);
+        fail(why, result);
+    }
     if (const int result = avformat_find_stream_info(format_, nullptr); result < 0)
-        refuse(fmt::format("is not a video: {}", media::error_text(result)));
+        fail(fmt::format("is not a video: {}", media::error_text(result)), result);
     const AVCodec* decoder = nullptr;
     const int found = av_find_best_stream(format_, AVMEDIA_TYPE_VIDEO, stream, -1, &decoder, 0);
     if (found == AVERROR_DECODER_NOT_FOUND) refuse("these FFmpeg libraries have no decoder for its video");
-    if (found < 0)
-        refuse(stream < 0 ? "it has no video"
-                          : fmt::format("stream {} of its {} is not a video", stream, format_->nb_streams));
+    if (found < 0)  // damage may hide it
+        fail(stream < 0 ? "it has no video"
+                        : fmt::format("stream {} of its {} is not a video", stream, format_->nb_streams),
+             found);
     stream_ = static_cast<unsigned>(found);
     for (unsigned k = 0; k < format_->nb_streams; ++k)
         if (k != stream_) format_->streams[k]->discard = AVDISCARD_ALL;
@@ -139,6 +168,12 @@ int media_input::read(AVPacket& to) {
     for (;;) {
         av_packet_unref(&to);
         const int result = av_read_frame(format_, &to);
+        // a device, whose descriptor is not accessible for poll()
+        if (result == AVERROR(EAGAIN) && (format_->flags & AVFMT_FLAG_NONBLOCK) != 0) {
+            if (interrupted(this) != 0) return AVERROR_EXIT;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            continue;
+        }
         if (result >= 0 && static_cast<unsigned>(to.stream_index) != stream_) continue;
         return std::min(result, 0);
     }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/errors.hpp"
 #include "core/types.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/media/ffmpeg.hpp"
@@ -28,6 +29,19 @@ struct address {
     [[nodiscard]] bool is_live() const noexcept {
         return kind != address_kind::file && kind != address_kind::lavfi;
     }
+    /// True for a file on a server (http, ftp).
+    [[nodiscard]] bool is_on_server() const noexcept {
+        return kind == address_kind::file && !url.starts_with("file:");
+    }
+};
+
+/// Time without data after which a server of files counts as gone: below the limit of call_watch.
+constexpr u32 server_patience_s = 8;
+
+/// An input that cannot be opened or has no video now, but may have one later.
+class input_error : public config_error {
+public:
+    using config_error::config_error;
 };
 
 /// `written`: the value of the key url. `file`: the same as an absolute path.
@@ -36,8 +50,9 @@ struct address {
 class media_input {
 public:
     /// Opens the input and finds its stream `stream` (-1: the best video stream). Throws config_error, in one
-    /// sentence, for an input that does not exist, is not a video, or takes none of the options.
-    /// `patience_s`: time without any data after which reading fails; 0: unlimited.
+    /// sentence, for an input that does not exist, is not a video, or takes none of the options; input_error
+    /// if a later attempt may succeed. `patience_s`: time without any data after which reading fails; 0:
+    /// unlimited.
     media_input(const address& where, int stream, const media::options& wanted, u32 patience_s = 0);
     ~media_input();
     media_input(const media_input&) = delete;

@@ -112,7 +112,8 @@ void video_source::read_size(const configuration& with) {
                              fmt::format("size = \"{}\": expected e.g. \"1280x720\", at most 16384", text));
     to_ = {media::pixel_format_of(pixels_), with.width, with.height, ring::usual_colours(with.height)};
     if (!live_) try {
-            video::media_input in(where_, stream_, media::options(options_));
+            video::media_input in(where_, stream_, media::options(options_),
+                                  where_.is_on_server() ? video::server_patience_s : 0);
             const AVCodecParameters& about = in.parameters();
             const media::owner<AVCodecContext> decoder = video::open_decoder(in, where_);
             to_.width = static_cast<u32>(about.width);

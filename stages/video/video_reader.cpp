@@ -113,7 +113,8 @@ void video_reader::open_at_beginning() {
     decoder_.reset();
     input_.reset();
     const auto before = file_at(path_of(with_.where));
-    input_ = std::make_unique<media_input>(with_.where, with_.stream, with_.options);
+    input_ = std::make_unique<media_input>(with_.where, with_.stream, with_.options,
+                                           with_.where.is_on_server() ? server_patience_s : 0);
     if (before != file_at(path_of(with_.where))) refuse_change();  // content_of() would read the other file
     if (content_) require_content(content_of(with_, *input_));
     decoder_ = std::make_unique<frame_decoder>(open_decoder(*input_, with_.where));
@@ -252,6 +253,13 @@ int video_reader::read_packet(u64 wanted, bool catching_up) {
     if (note_) note_->end();
     read_failure_ = media::take_message();
     if (result >= 0) last_packet_ = id_of(*packet_);
+    // The end of a connection is not the end of the video: a successor connects again.
+    if (with_.where.is_on_server() && result < 0 && result != AVERROR_EOF && result != AVERROR_INVALIDDATA)
+        throw error(exit_code::stage_exception,
+                    result == AVERROR_EXIT ? fmt::format("{}: the server has sent no data for {} s",
+                                                         with_.where.written, server_patience_s)
+                                           : fmt::format("{}: reading from the server failed: {}",
+                                                         with_.where.written, media::error_text(result)));
     return result;
 }
 

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <carousel/testing.hpp>
+#include "core/clock.hpp"
 #include "stages/video/video.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -211,6 +214,32 @@ TEST_CASE("pictures that change their size are scaled, or end the stream") {
     CHECK(frames() == 10);
     r.open(R"({"url": "a.ts", "on_change": "end"})");
     CHECK(frames() == 5);
+}
+
+TEST_CASE("a live input ends with an error that a later attempt would have again") {
+    NEEDS_FFMPEG();
+    namespace video = carousel::stages::video;
+    const rig r;
+    const std::string fifo = r.file("live.fifo");
+    ffmpeg(fmt::format("-f lavfi -i testsrc2=size=64x48 -frames:v 3 -c:v ffv1 {}", r.file("a.mkv")));
+    REQUIRE(std::system(
+                fmt::format("mkfifo {0} && (timeout 5 cat {1} > {0} &)", fifo, r.file("a.mkv")).c_str()) ==
+            0);
+    const carousel::stages::media::options wrong(std::map<std::string, std::string>{{"colour", "red"}});
+    video::live_video camera(video::address_of(fifo, fifo), -1, wrong, true, [] {});
+    const auto wait = [&] {
+        for (const u64 until = now_ns() + 5 * ns_per_s; now_ns() < until && !camera.has_ended();)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    };
+    CHECK_THROWS_WITH(wait(), contains("has an option colour"));
+}
+
+TEST_CASE("a file on a server is not a live input") {
+    using stages::video::address_of;
+    CHECK(address_of("https://host/a.mp4", "").is_on_server());
+    CHECK_FALSE(address_of("https://host/a.mp4", "").is_live());
+    CHECK_FALSE(address_of("rtsp://host/a", "").is_on_server());
+    CHECK_FALSE(address_of("a.mp4", "/a.mp4").is_on_server());
 }
 
 TEST_CASE("keys that do not fit together are refused") {
