@@ -4,6 +4,7 @@ import re
 import resource
 import shutil
 import socket
+import sys
 import tempfile
 
 from live import CAROUSEL, HAS_EXTRAS, PIPELINES, PROGRAMS, SMALL, Live, main, os, signal, subprocess, wait_for
@@ -241,6 +242,12 @@ class Graph(Live):
             self.assertEqual(text.count("{"), text.count("}"))
 
     def test_every_shipped_pipeline_can_be_drawn(self):
+        for python in (self.environment.get("CAROUSEL_PYTHON"), sys.executable, "/usr/bin/python3"):   # video.toml has a stage that takes NumPy
+            if python and subprocess.run([python, "-c", "import numpy"], capture_output=True, check=False).returncode == 0:
+                self.environment["CAROUSEL_PYTHON"] = python
+                break
+        else:
+            self.skipTest("no Python with NumPy")
         for file in sorted(os.listdir(PIPELINES)):
             if not file.endswith(".toml"):
                 continue
