@@ -118,7 +118,7 @@ TEST_CASE("unknown values of a seat or a run are null in ps, and no key is omitt
     const json encoded = run::to_json(a);
     for (const auto& [key, value] : encoded["stages"][0].items()) CHECK(value.is_null());
     CHECK(encoded["stages"][0].size() == 31);
-    CHECK(encoded["pipeline"].size() == 21);
+    CHECK(encoded["pipeline"].size() == 22);
     CHECK(encoded["pipeline"]["mps"].is_null());
     CHECK(encoded["pipeline"]["waits_for"] == json::array());
 }

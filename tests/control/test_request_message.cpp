@@ -106,12 +106,12 @@ TEST_CASE("an unknown command and an unknown fault are refused with those that a
     CHECK(refusal_of(R"({"type":"fly"})") ==
           "the request can't be read: \"type\": unknown \"fly\"; expected ps, parameters, set, trace, "
           "trace_file, "
-          "shutdown, rebuild, seat, kill, inject, reload or continue");
+          "shutdown, rebuild, seat, kill, inject, reload, continue or device");
     CHECK_THAT(refusal_of(R"({"type":"kil"})"), contains("did you mean \"kill\"?"));
     CHECK(refusal_of(R"({"type":"inject","stage":"a","fault":"earthquake"})") ==
           "inject: unknown fault \"earthquake\"; the known faults are hang, gpu-fault, exit, abort, "
           "scribble-input, "
-          "overrun-output, scribble-control and throw");
+          "overrun-output, scribble-control, throw and gpu-lost");
     CHECK_THAT(refusal_of(R"({"type":"inject","stage":"a","fault":"nothing"})"),
                contains("unknown fault \"nothing\""));
 }
