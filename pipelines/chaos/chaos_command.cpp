@@ -93,7 +93,7 @@ command_action add_chaos_command(const command_parts& p) {
     app.add_option("--rate", a->rate, "Faults per second; 0: each fault as soon as all stages run again [2]")
         ->type_name("R");
     app.add_option("--faults", a->faults,
-                   fmt::format("List of {} [all that are available]", fmt::join(chaos::fault_names(), ",")))
+                   fmt::format("List of {} [all that are available]", fmt::join(chaos::fault_names(), ", ")))
         ->type_name("LIST");
     add_report(p, a->report, "Write the report (JSON) to FILE");
     CLI::Option* log =
