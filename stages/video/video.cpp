@@ -211,6 +211,7 @@ void video_source::catch_up(u64 ring_sequence) {
     reached_ = ring_sequence;
 }
 
+// The wait is bounded: call_watch, which is destroyed later, ends the process if one call lasts too long.
 video_source::~video_source() {
     stop_ = true;
     if (catching_up_.valid()) catching_up_.wait();
